@@ -1,0 +1,1 @@
+"""Experts for host processors."""
