@@ -1,0 +1,1 @@
+"""Decides which mixture-of-experts kernel an inference engine runs, says why, and builds it."""

@@ -5,10 +5,8 @@
     │   ├── RequestError                      a contradictory or malformed request
     │   └── InvalidEnvironmentError           a malformed environment, or an unknown preset
     ├── PolicyError             (ValueError)  problems in backends.yaml or MOE_SELECT_* variables
-    ├── PluginError
-    │   ├── RegistryFrozenError               registration after the registry was frozen
-    │   └── AmbiguousBackendError             a bare name that two distributions provide
-    ├── UnknownBackendError     (LookupError) a backend name nobody registered or declared
+    ├── PluginError                           a plugin broke its contract, in strict mode
+    │   └── RegistryFrozenError               registration after the registry was frozen
     ├── SelectionError                        no candidate can serve the request; carries the report
     └── BuildError
         ├── WeightError         (ValueError)  a tensor that is missing, contradictory or misshapen
@@ -58,19 +56,11 @@ class PolicyError(MoESelectError, ValueError):
 
 
 class PluginError(MoESelectError):
-    """A plugin broke its contract (raised only in strict mode or when a policy names the plugin)."""
+    """A plugin broke its contract (raised only in strict mode)."""
 
 
 class RegistryFrozenError(PluginError):
     """A plugin tried to register after the registry was frozen."""
-
-
-class AmbiguousBackendError(PluginError):
-    """A bare backend name is provided by more than one distribution."""
-
-
-class UnknownBackendError(MoESelectError, LookupError):
-    """A backend, alias or experts class name that nothing registered or declared."""
 
 
 class SelectionError(MoESelectError):

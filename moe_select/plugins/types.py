@@ -90,5 +90,11 @@ class BrokenPlugin:
     """``import``, ``register``, ``hook`` or ``declaration``."""
     cause: str
 
+    def may_provide(self, backend: str) -> bool:
+        """Whether a backend name points at this plugin: nobody can ask a broken plugin what it would have declared, but
+        its entry point or distribution usually carries the backend's name."""
+        name = backend.partition(":")[0].replace("_", "-")
+        return name in (self.provider.plugin.replace("_", "-"), self.provider.distribution.replace("_", "-"))
+
     def __str__(self) -> str:
         return f"plugin {self.provider.plugin!r} of {self.provider} failed at {self.stage}: {self.cause}"

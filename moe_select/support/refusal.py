@@ -28,6 +28,8 @@ class Code(StrEnum):
     BUILD_MISSING = "build_missing"
     OPTION_MISMATCH = "option_mismatch"
     NOT_INSTALLED = "not_installed"
+    UNKNOWN_BACKEND = "unknown_backend"
+    AMBIGUOUS_BACKEND = "ambiguous_backend"
     NOT_REQUESTED = "not_requested"
     DENIED_BY_POLICY = "denied_by_policy"
     EXCLUDED_BY_REQUIRE = "excluded_by_require"
@@ -47,6 +49,8 @@ _DISTANCE = {
     Code.OPTION_MISMATCH: 2,
     Code.DEPENDENCY_MISSING: 5,
     Code.NOT_INSTALLED: 5,
+    Code.UNKNOWN_BACKEND: 3,
+    Code.AMBIGUOUS_BACKEND: 1,
     Code.BUILD_MISSING: 6,
     Code.QUANT_UNSUPPORTED: 30,
     Code.PLUGIN_BROKEN: 40,

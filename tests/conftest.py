@@ -1,0 +1,28 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import moe_select
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _clean_process(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test sees the settings of the machine it runs on, nor the decisions of another test."""
+    for name in list(os.environ):
+        if name.startswith("MOE_SELECT_") and name not in ("MOE_SELECT_UPDATE_GOLDEN", "MOE_SELECT_GOLDEN"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
+    moe_select.clear_caches()
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
