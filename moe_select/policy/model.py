@@ -61,7 +61,8 @@ class Scheme:
     """A named set of (weights, activations) pairs and the backends tried for it, in order."""
 
     name: str
-    match: frozenset[QuantPair]
+    match: Mapping[QuantPair, Origin]
+    """The pairs, in the order they are written, each with where."""
     aliases: Mapping[str, tuple[Target, ...]]
     """Framework spelling to targets."""
     backends: tuple[Target, ...]
@@ -106,9 +107,9 @@ class ExplicitBackend:
         return self.name == "auto"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """The merged policy. Immutable; equal files give equal fingerprints."""
+    """The merged policy. Immutable, and a key of caches by identity; equal files give equal fingerprints."""
 
     schemes: Mapping[str, Scheme]
     rules: tuple[Rule, ...]
@@ -119,6 +120,8 @@ class Policy:
     """Names of the layers, weakest first."""
     fingerprint: str
     """16 hex digits of the content: positions and comments do not count, order does."""
+    libraries: frozenset[str] = frozenset()
+    """Distributions whose versions the rules ask about; the environment must be probed for them."""
 
     def scheme_of(self, pair: QuantPair) -> Scheme | None:
         """The scheme that lists this pair."""
