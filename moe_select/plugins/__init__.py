@@ -1,12 +1,9 @@
 """Plugins: the hooks, what they declare, and the registry that collects it."""
 
 from moe_select.plugins.hookspec import hookimpl, hookspec
+from moe_select.plugins.manager import default_registry, load_registry, register, reset_default_registry
+from moe_select.plugins.registry import PluginWarning, Registry
 from moe_select.plugins.types import Backend, BrokenPlugin, Provider, RegisteredBackend, RegisteredPrepareFinalize
-
-
-class PluginWarning(UserWarning):
-    """A plugin is broken and was left out."""
-
 
 __all__ = [
     "Backend",
@@ -15,6 +12,11 @@ __all__ = [
     "Provider",
     "RegisteredBackend",
     "RegisteredPrepareFinalize",
+    "Registry",
+    "default_registry",
     "hookimpl",
     "hookspec",
+    "load_registry",
+    "register",
+    "reset_default_registry",
 ]
