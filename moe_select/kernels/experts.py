@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from moe_select.environment import Environment
+    from moe_select.kernels.prepare_finalize import QuantizedActivations
     from moe_select.kernels.quant_config import QuantConfig
     from moe_select.kernels.routing import Router
     from moe_select.kernels.weights import MoEWeights
@@ -35,8 +36,8 @@ class ExpertInputs(NamedTuple):
 
     x: Tensor
     x_scale: Tensor | None
-    """Scales of a quantized ``x`` with the group's extent kept: ``[T, 1]`` per token, ``[1]`` per tensor, ``[T, H/g]`` per
-    group, ``[E, M, 1]`` ... in the batched format. None when ``x`` is not quantized."""
+    """Scales of a quantized ``x`` with the group's extent kept: ``[T, 1]`` per token, ``[1, 1]`` per tensor (in both
+    formats), ``[T, H/g]`` per group, ``[E, M, 1]`` ... in the batched format. None when ``x`` is not quantized."""
     topk_weights_TK: Tensor
     """float32. All ones where the router weight was applied on the input."""
     topk_ids_TK: Tensor
@@ -47,6 +48,8 @@ class ExpertInputs(NamedTuple):
     """int32; only in the batched format."""
     x_zero_point: Tensor | None = None
     """Zero points of an asymmetric ``x``, shaped like ``x_scale``."""
+    x_scale_2: Tensor | None = None
+    """Second-level scales: ``[1, 1]`` per tensor, ``[T, 1]`` or ``[E, M, 1]`` per token. They multiply ``x_scale``."""
 
 
 class BufferSpec(NamedTuple):
@@ -124,8 +127,7 @@ class MonolithicExperts(Experts):
     def apply(
         self,
         out_TH: Tensor,
-        x_TH: Tensor,
-        x_scale: Tensor | None,
+        activations: QuantizedActivations,
         router_logits_TG: Tensor,
         router: Router,
         expert_map_G: Tensor | None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from moe_select.support import Refusal
 from moe_select.vocabulary import ActivationFormat, MoEConfig
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from moe_select.environment import Environment
     from moe_select.kernels.experts import ExpertInputs
     from moe_select.kernels.quant_config import QuantConfig
+
+
+class QuantizedActivations(NamedTuple):
+    """Activations as the experts take them; everything but ``x`` is None when they are not quantized.
+
+    Shapes are those of :class:`moe_select.kernels.experts.ExpertInputs`.
+    """
+
+    x: Tensor
+    x_scale: Tensor | None = None
+    x_zero_point: Tensor | None = None
+    x_scale_2: Tensor | None = None
 
 
 class PrepareFinalize(ABC):
@@ -31,6 +43,8 @@ class PrepareFinalize(ABC):
 
     name: ClassVar[str]
     activation_format: ClassVar[ActivationFormat]
+    travels: ClassVar[bool] = False
+    """True when tokens reach other ranks, so that the experts' rows are not the caller's."""
 
     def __init__(self, request: MoEConfig, quant_config: QuantConfig, quantize_inputs: bool) -> None:
         self.request = request
@@ -59,5 +73,5 @@ class PrepareFinalize(ABC):
         the kernel passes ``out_TH`` itself as ``expert_out``."""
 
     @abstractmethod
-    def prepare_monolithic(self, x_TH: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Quantize for monolithic experts: the activations and their scales (None when unquantized)."""
+    def prepare_monolithic(self, x_TH: Tensor) -> QuantizedActivations:
+        """Quantize for monolithic experts."""

@@ -43,15 +43,21 @@ class Quantized(NamedTuple):
 
 
 def quantize(
-    x: Tensor, key: QuantKey, *, scale: Tensor | None = None, scale_2: Tensor | None = None
+    x: Tensor,
+    key: QuantKey,
+    *,
+    scale: Tensor | None = None,
+    zero_point: Tensor | None = None,
+    scale_2: Tensor | None = None,
 ) -> Quantized:
     """Quantize ``[..., N, K]`` by a key.
 
     Args:
         x: floats; leading dimensions are independent tensors.
         key: the target. Keys with a second level (nvfp4) take their global scale from ``scale_2``, else from the data.
-        scale: static scales, used instead of the data's own range (``[..., N/r, K/c]`` or anything that broadcasts).
-        scale_2: static second-level scale.
+        scale: static scales, used instead of the data's own range: ``[..., N/r, K/c]``, or one value for all.
+        zero_point: static zero points, shaped like ``scale``; required with it where the key is asymmetric.
+        scale_2: static second-level scale, one value for all.
 
     Rows that hold NaN or Inf get a non-finite scale and zero elements, so the trouble stays in their groups.
 
@@ -60,9 +66,9 @@ def quantize(
     """
     storage = storage_of(key)
     work = x.to(torch.float64 if x.dtype is torch.float64 else torch.float32)
+    scale, zero_point, scale_2 = (_spread(part, x.dim()) for part in (scale, zero_point, scale_2))
     if scale_2 is None and key.scale2 is not None:
         scale_2 = _global_scale(work, key)
-    zero_point = None
     if scale is None:
         scale, zero_point = _scales(work, key, scale_2)
     divisor = _expand(_effective(scale, key, scale_2, work.dtype), work.shape, key)
@@ -71,6 +77,11 @@ def quantize(
         scaled = scaled + _expand(zero_point.to(work.dtype), work.shape, key)
     scaled = torch.nan_to_num(scaled, nan=0.0, posinf=storage.highest, neginf=storage.lowest)
     return Quantized(_store(scaled, key), scale, zero_point, scale_2)
+
+
+def _spread(part: Tensor | None, dims: int) -> Tensor | None:
+    """One value for all, with as many dimensions as the operand."""
+    return part.reshape((1,) * dims) if part is not None and part.numel() == 1 else part
 
 
 def dequantize(operand: Quantized, key: QuantKey, dtype: torch.dtype = torch.float32) -> Tensor:
