@@ -75,7 +75,8 @@ def quantize(
     scaled = torch.where(divisor > 0, work / divisor, 0.0)
     if zero_point is not None:
         scaled = scaled + _expand(zero_point.to(work.dtype), work.shape, key)
-    scaled = torch.nan_to_num(scaled, nan=0.0, posinf=storage.highest, neginf=storage.lowest)
+    if not storage.dtype.is_floating_point:
+        scaled = torch.nan_to_num(scaled, nan=0.0, posinf=storage.highest, neginf=storage.lowest)
     return Quantized(_store(scaled, key), scale, zero_point, scale_2)
 
 

@@ -7,7 +7,7 @@ N rows and K columns of an operand, r and c the rows and columns of one quantiza
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -154,6 +154,13 @@ class MoEWeights:
         from moe_select.kernels.random_weights import random_weights
 
         return cls(**random_weights(request, seed, device)).quantize(request.weight_key)
+
+    @classmethod
+    def from_checkpoint(cls, tensors: Mapping[str, Tensor], key: QuantKey | str | None, prefix: str = "") -> MoEWeights:
+        """Weights from a checkpoint's tensors; see :func:`moe_select.kernels.checkpoint.from_checkpoint`."""
+        from moe_select.kernels.checkpoint import from_checkpoint
+
+        return from_checkpoint(tensors, key, prefix)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
         return self.replace(**{name: function(tensor) for name, tensor in self.tensors()})
