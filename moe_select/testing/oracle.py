@@ -51,13 +51,13 @@ def oracle(
     local = ids if expert_map is None else torch.where(ids >= 0, expert_map.long()[ids.clamp(min=0)], -1)
     token, slot = torch.where(local >= 0)
     expert = local[token, slot]
-    hidden = torch.zeros(len(token), request.intermediate_size_per_partition or weights.w2.shape[2], dtype=torch.float64)
+    hidden = torch.zeros(len(token), request.intermediate_size_per_partition or weights.w2.shape[2], dtype=torch.float64, device=x.device)
     used = expert.unique().tolist()
     for number in used:
         rows = expert == number
         hidden[rows] = activate(_gemm(x[token[rows]], weights, "w13", number), request)
     hidden = _rounded(hidden, "a2", config)
-    out = torch.zeros(x.shape, dtype=torch.float64)
+    out = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
     for number in used:
         rows = expert == number
         y = _gemm(hidden[rows], weights, "w2", number)
