@@ -14,8 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from moe_select.kernels.weights import MoEWeights
+from moe_select.reporting.phrases import plural
+from moe_select.selection import select
+from moe_select.testing.layers import Tokens, random_tokens, relative_error
+from moe_select.testing.oracle import oracle
+
 if TYPE_CHECKING:
-    from moe_select.vocabulary import MoEConfig
+    from moe_select.selection import Selection
 
 Call = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(x_TH, topk_weights_TK, topk_ids_TK) to out_TH."""
@@ -25,14 +31,6 @@ CHECKED: Final = 4
 
 _SECONDS: Final = 1.5
 """Time spent on measuring one call, unless three calls take longer."""
-
-
-class Tokens(NamedTuple):
-    """One call's input."""
-
-    x_TH: Tensor
-    topk_weights_TK: Tensor
-    topk_ids_TK: Tensor
 
 
 class Measurement(NamedTuple):
@@ -56,8 +54,8 @@ class Demo:
 
     def __init__(self, selection: Selection, counts: tuple[int, ...], seed: int) -> None:
         self._selection, self._request = selection, selection.request
-        self._generator = torch.Generator().manual_seed(seed)
-        self._inputs = [random_tokens(self._request, count, self._generator) for count in counts]
+        self._seed = seed
+        self._inputs = [random_tokens(self._request, count, seed + i) for i, count in enumerate(counts)]
         self.baseline = "torch grouped_mm" if grouped_mm_works() else "cpu backend"
         self.measurements: list[Measurement] = []
 
@@ -69,7 +67,7 @@ class Demo:
     def run(self) -> Iterator[str]:
         """Do everything; yields what comes next, before each step."""
         yield "random weights"
-        weights = MoEWeights(*random_weights(self._request, self._generator))
+        weights = MoEWeights.random(self._request.replace(weight_key=None, activation_key=None), self._seed)
         yield "quantizing to int8"
         quantized = weights.quantize(self._request.weight_key)
         yield f"building {self._selection.experts}"
@@ -95,28 +93,6 @@ class Demo:
         """Relative error of the first rows of the whole call's output; float64 on all of them would take minutes."""
         out_TH = kernel(*tokens)[:CHECKED]
         return relative_error(out_TH, oracle(self._request, quantized, *(part[:CHECKED] for part in tokens)))
-
-
-def random_weights(request: MoEConfig, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """``w13_EFH`` and ``w2_EHI`` in bfloat16, scaled so that the output has about the size of the input."""
-    E, H, I = request.num_experts, request.hidden_dim, request.intermediate_size  # noqa: E741
-    assert E is not None
-    assert H is not None
-    assert I is not None
-    w13_EFH = torch.empty(E, 2 * I, H, dtype=torch.bfloat16).normal_(std=H**-0.5, generator=generator)
-    w2_EHI = torch.empty(E, H, I, dtype=torch.bfloat16).normal_(std=I**-0.5, generator=generator)
-    return w13_EFH, w2_EHI
-
-
-def random_tokens(request: MoEConfig, count: int, generator: torch.Generator) -> Tokens:
-    """Normal hidden states, routed by a softmax over random logits."""
-    assert request.num_experts is not None
-    assert request.topk is not None
-    assert request.hidden_dim is not None
-    x_TH = torch.randn(count, request.hidden_dim, generator=generator).bfloat16()
-    logits_TE = torch.randn(count, request.num_experts, generator=generator)
-    topk_weights_TK, topk_ids_TK = logits_TE.softmax(-1).topk(request.topk)
-    return Tokens(x_TH, topk_weights_TK / topk_weights_TK.sum(-1, keepdim=True), topk_ids_TK)
 
 
 def seconds_of(call: Call, tokens: Tokens) -> float:
@@ -157,8 +133,3 @@ def grouped_mm_layer(w13_EFH: Tensor, w2_EHI: Tensor) -> Call:
         return out_TH.index_add_(0, token_M, y_MH.float() * weights_M[:, None]).to(x_TH.dtype)
 
     return call
-
-
-def relative_error(out_TH: Tensor, ref_TH: Tensor) -> float:
-    """``||out - ref|| / ||ref||``."""
-    return float(torch.linalg.vector_norm(out_TH.double() - ref_TH) / torch.linalg.vector_norm(ref_TH))

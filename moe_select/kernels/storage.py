@@ -115,6 +115,6 @@ def decode_scale(scale: Tensor, name: str, dtype: torch.dtype) -> Tensor:
     """Stored scales as floats."""
     if name == "float8_e8m0fnu":
         exponent = scale.view(torch.uint8).to(torch.int32)
-        value = torch.ldexp(torch.ones((), dtype=dtype, device=scale.device), exponent - 127)
+        value = torch.ldexp(torch.ones_like(exponent, dtype=dtype), exponent - 127)
         return torch.where(exponent == 255, torch.nan, value)
     return scale.to(dtype)

@@ -83,8 +83,12 @@ class ExpertsConformance:
     @classmethod
     def samples(cls) -> list[MoEConfig]:
         """A few requests, as different as the declaration allows."""
+        return cls._spread(cls.requests())
+
+    @classmethod
+    def _spread(cls, requests: list[MoEConfig]) -> list[MoEConfig]:
         found: dict[Any, MoEConfig] = {}
-        for request in cls.requests():
+        for request in requests:
             keys = (request.weight_key, request.activation_key)
             found.setdefault(tuple(key and (key.dtype, key.static) for key in keys), request)
         chosen = list(found.values())
@@ -93,8 +97,8 @@ class ExpertsConformance:
 
     @classmethod
     def dynamic_samples(cls) -> list[MoEConfig]:
-        """Samples whose rows do not share a scale or clip: a bad row cannot touch another."""
-        return [request for request in cls.samples() if _is_row_wise(request)]
+        """Requests whose rows do not share a scale and whose scales are not given: a bad row shows, and in itself only."""
+        return cls._spread([request for request in cls.requests() if _is_row_wise(request)])
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize by the declaration."""
@@ -297,4 +301,4 @@ def _label(request: MoEConfig) -> str:
 
 
 def _bits(tensor: Tensor) -> Tensor:
-    return tensor.contiguous().view(torch.uint8)
+    return tensor.contiguous().reshape(-1).view(torch.uint8)

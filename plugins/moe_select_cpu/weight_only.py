@@ -16,6 +16,8 @@ from torch.nn.functional import linear
 
 FEW_ROWS: Final = 8
 """Up to here converting the weights costs more than it saves."""
+ALIGNMENT: Final = 32
+"""The kernel loads whole vectors: a reduction that is no multiple, or memory that does not begin at one, ends the process."""
 
 
 class WeightOnlyLinear:
@@ -29,12 +31,14 @@ class WeightOnlyLinear:
     def __init__(self, w_NK: Tensor, scale: Tensor | None) -> None:
         assert scale is not None  # checked when the layer was built
         self.w_NK = w_NK.contiguous()
+        self.is_aligned = w_NK.shape[1] % ALIGNMENT == 0 and self.w_NK.data_ptr() % ALIGNMENT == 0
         self.scale_N = scale.float().reshape(-1)
         self.ones_N = torch.ones(w_NK.shape[0], dtype=torch.bfloat16)
 
     def __call__(self, values: Tensor) -> Tensor:
         """``[T, K]`` in bfloat16, float16 or float32 to ``[T, N]`` in float32."""
-        if values.dtype is torch.bfloat16 and len(values) <= FEW_ROWS:
+        few = len(values) <= FEW_ROWS and values.data_ptr() % ALIGNMENT == 0
+        if few and self.is_aligned and values.dtype is torch.bfloat16:
             out_TN = torch._weight_int8pack_mm(values, self.w_NK, self.ones_N).float()
         else:
             # Processors without native float16 GEMMs run float32 ones faster.
