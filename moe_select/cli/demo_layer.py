@@ -1,30 +1,23 @@
-"""The layer of the demo: random weights and tokens, the same layer in bfloat16, timing.
-
-Legend: T tokens, K top-k slots, H hidden size, I intermediate size, F = 2I, E experts, M = T * K routed rows.
-"""
+"""The layer of the demo: random weights and tokens, the same layer in bfloat16, timing."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
-from torch import Tensor
-from torch.nn import functional
 
 from moe_select.kernels.weights import MoEWeights
 from moe_select.reporting.phrases import plural
 from moe_select.selection import select
+from moe_select.testing.baselines import Call, grouped_mm_layer, grouped_mm_works
 from moe_select.testing.layers import Tokens, random_tokens, relative_error
-from moe_select.testing.oracle import oracle
+from moe_select.testing.float64 import oracle
 
 if TYPE_CHECKING:
     from moe_select.selection import Selection
-
-Call = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(x_TH, topk_weights_TK, topk_ids_TK) to out_TH."""
 
 CHECKED: Final = 4
 """Rows of a call that are compared with float64."""
@@ -104,32 +97,3 @@ def seconds_of(call: Call, tokens: Tokens) -> float:
         call(*tokens)
         times.append(time.perf_counter() - start)
     return median(times)
-
-
-def grouped_mm_works() -> bool:
-    """Whether this build of torch has a grouped bfloat16 matmul for CPUs."""
-    if not hasattr(functional, "grouped_mm"):
-        return False
-    a, b = torch.ones(2, 16, dtype=torch.bfloat16), torch.ones(1, 16, 16, dtype=torch.bfloat16)
-    try:
-        functional.grouped_mm(a, b, offs=torch.tensor([2], dtype=torch.int32))
-    except (RuntimeError, NotImplementedError):
-        return False
-    return True
-
-
-def grouped_mm_layer(w13_EFH: Tensor, w2_EHI: Tensor) -> Call:
-    """The layer in bfloat16 on ``torch.nn.functional.grouped_mm``: sort rows by expert, two grouped matmuls, sum."""
-
-    def call(x_TH: Tensor, topk_weights_TK: Tensor, topk_ids_TK: Tensor) -> Tensor:
-        ids_M = topk_ids_TK.flatten()
-        order_M = ids_M.argsort(stable=True)
-        token_M = order_M // topk_ids_TK.shape[1]
-        ends_E = torch.bincount(ids_M, minlength=w13_EFH.shape[0]).cumsum(0).to(torch.int32)
-        gate_MI, up_MI = functional.grouped_mm(x_TH[token_M], w13_EFH.transpose(1, 2), offs=ends_E).chunk(2, dim=-1)
-        y_MH = functional.grouped_mm(functional.silu(gate_MI) * up_MI, w2_EHI.transpose(1, 2), offs=ends_E)
-        weights_M = topk_weights_TK.flatten()[order_M]
-        out_TH = torch.zeros(x_TH.shape, dtype=torch.float32)
-        return out_TH.index_add_(0, token_M, y_MH.float() * weights_M[:, None]).to(x_TH.dtype)
-
-    return call

@@ -3,95 +3,85 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from moe_select.environment.environment import Device, DeviceType
-from moe_select.environment.system import System
+from moe_select.environment.nvidia import nvidia_device
+from moe_select.environment.system import GIB, System
 
-_GIB: Final = 1 << 30
 _INTEL: Final = "0x8086"
 _PROPERTY: Final = re.compile(r"^(\w+) (\d+)$", re.MULTILINE)
 
 
 def accelerator(system: System) -> Device | None:
     """The first visible NVIDIA, AMD or Intel GPU; None on a machine that has none."""
-    return _nvidia(system) or _amd(system) or _intel(system)
+    return nvidia_device(system) or _amd(system) or _intel(system)
 
 
-def _nvidia(system: System) -> Device | None:
-    visible = system.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible.strip() in ("", "-1", "NoDevFiles"):
-        return None
-    module = system.nvml()
-    if module is None:
-        return None
-    with _initialized(module) as ready:
-        if not ready:
-            return None
-        try:
-            handle = _handle(module, visible)
-            if handle is None:
-                return None
-            return Device(
-                type=DeviceType.CUDA,
-                name=_text(module.nvmlDeviceGetName(handle)),
-                capability=tuple(module.nvmlDeviceGetCudaComputeCapability(handle)),
-                memory_gib=round(module.nvmlDeviceGetMemoryInfo(handle).total / _GIB, 2),
-            )
-        except module.NVMLError:
-            return None
+class _Node(NamedTuple):
+    """A GPU in the topology of AMD's driver."""
 
+    folder: str
+    properties: dict[str, int]
 
-@contextmanager
-def _initialized(module: Any) -> Iterator[bool]:
-    """NVML between its start and its end; False where there is no driver."""
-    try:
-        module.nvmlInit()
-    except module.NVMLError:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        module.nvmlShutdown()
-
-
-def _handle(module: Any, visible: str | None) -> Any:
-    """The device that CUDA would number 0: an index, or (the beginning of) a UUID."""
-    first = (visible or "0").split(",")[0].strip()
-    count = module.nvmlDeviceGetCount()
-    if first.isdecimal():
-        return module.nvmlDeviceGetHandleByIndex(int(first)) if int(first) < count else None
-    handles = [module.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
-    for handle in handles:
-        if _text(module.nvmlDeviceGetUUID(handle)).startswith(first):
-            return handle
-    # A slice of a GPU (MIG) has its capability; which GPU is cut up matters only where there are several kinds.
-    return handles[0] if first.startswith("MIG-") and handles else None
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    def is_called(self, word: str) -> bool:
+        return word.lower() == f"gpu-{self.properties.get('unique_id', 0):x}"
 
 
 def _amd(system: System) -> Device | None:
-    for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        value = system.environ.get(variable)
-        if value is not None and value.strip() in ("", "-1"):
-            return None
-    for node in system.glob("/sys/class/kfd/kfd/topology/nodes/*/properties"):
-        found = dict(_PROPERTY.findall(system.read(str(node.relative_to(system.root)))))
-        version = int(found.get("gfx_target_version", 0))
-        if version:  # processors are nodes too, with version 0
-            name = system.read(str(node.with_name("name").relative_to(system.root))).strip() or None
-            banks = system.glob(str(node.parent.relative_to(system.root) / "mem_banks/*/properties"))
-            sizes = [dict(_PROPERTY.findall(system.read(str(b.relative_to(system.root))))) for b in banks]
-            memory = sum(int(bank.get("size_in_bytes", 0)) for bank in sizes)
-            gib = round(memory / _GIB, 2) if memory else None
-            return Device(type=DeviceType.ROCM, name=name, arch=gfx_name(version), memory_gib=gib)
-    return None
+    nodes = _visible(_nodes(system), system.environ.get("ROCR_VISIBLE_DEVICES"))
+    # HIP numbers what the runtime below it left over, and reads CUDA's variable where its own is not set.
+    hip = system.environ.get("HIP_VISIBLE_DEVICES", system.environ.get("CUDA_VISIBLE_DEVICES"))
+    nodes = _visible(nodes, hip)
+    if not nodes:
+        return None
+    node = nodes[0]
+    return Device(
+        type=DeviceType.ROCM,
+        name=_amd_name(system, node),
+        arch=gfx_name(node.properties["gfx_target_version"]),
+        memory_gib=_amd_memory_gib(system, node),
+    )
+
+
+def _nodes(system: System) -> list[_Node]:
+    paths = system.glob("/sys/class/kfd/kfd/topology/nodes/*/properties")
+    nodes = [_Node(path.rpartition("/")[0], _properties(system, path)) for path in paths]
+    return [node for node in nodes if node.properties.get("gfx_target_version")]  # processors are nodes too, with 0
+
+
+def _properties(system: System, path: str) -> dict[str, int]:
+    return {name: int(value) for name, value in _PROPERTY.findall(system.read(path))}
+
+
+def _visible(nodes: list[_Node], value: str | None) -> list[_Node]:
+    """Nodes by number or unique id; a word that names none ends the list, as in the runtimes."""
+    if value is None:
+        return nodes
+    shown: list[_Node] = []
+    for word in map(str.strip, value.split(",")):
+        if word.isdecimal():
+            matching = nodes[int(word) : int(word) + 1]
+        else:
+            matching = [node for node in nodes if node.is_called(word)]
+        if not matching:
+            break
+        shown += matching
+    return shown
+
+
+def _amd_name(system: System, node: _Node) -> str | None:
+    """The product's name, or the chip's; newer drivers call every chip ``ip discovery``."""
+    minor = node.properties.get("drm_render_minor", 0)
+    product = system.read(f"/sys/class/drm/renderD{minor}/device/product_name").strip()
+    chip = system.read(f"{node.folder}/name").strip()
+    return product or (chip if chip != "ip discovery" else "") or None
+
+
+def _amd_memory_gib(system: System, node: _Node) -> float | None:
+    banks = system.glob(f"{node.folder}/mem_banks/*/properties")
+    total = sum(_properties(system, bank).get("size_in_bytes", 0) for bank in banks)
+    return round(total / GIB, 2) or None
 
 
 def gfx_name(version: int) -> str:
@@ -105,12 +95,21 @@ def gfx_name(version: int) -> str:
 
 
 def _intel(system: System) -> Device | None:
-    """Discrete GPUs only: they are driven by ``xe``, or are a data-centre GPU by class."""
+    """GPUs driven by ``xe``; integrated ones that ``i915`` drives are too slow to count."""
     if system.environ.get("ONEAPI_DEVICE_SELECTOR", "").endswith(":cpu"):
         return None
-    for vendor in system.glob("/sys/class/drm/card*/device/vendor"):
-        relative = vendor.relative_to(system.root)
-        driver = system.read(str(relative.with_name("uevent")))
-        if system.read(str(relative)).strip() == _INTEL and "DRIVER=xe" in driver:
-            return Device(type=DeviceType.XPU)
+    for path in system.glob("/sys/class/drm/card*/device/vendor"):
+        folder = path.rpartition("/")[0]
+        driver = system.read(f"{folder}/uevent").split()
+        if system.read(path).strip() == _INTEL and "DRIVER=xe" in driver:
+            return Device(type=DeviceType.XPU, memory_gib=_intel_memory_gib(system, folder))
     return None
+
+
+def _intel_memory_gib(system: System, folder: str) -> float | None:
+    """Memory of the first tile: each tile is a device of its own."""
+    text = system.read(f"{folder}/tile0/physical_vram_size_bytes").strip()
+    try:
+        return round(int(text, 0) / GIB, 2) or None  # written as 0x...
+    except ValueError:
+        return None

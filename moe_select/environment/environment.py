@@ -91,7 +91,8 @@ class Environment(FrozenModel):
     @classmethod
     def _normalize(cls, value: Any) -> Any:
         pairs: Iterable[Any] = value.items() if isinstance(value, Mapping) else value
-        return tuple(sorted((canonicalize_name(name), str(version)) for name, version in pairs))
+        # Two spellings of one name are one library, and the last word counts.
+        return tuple(sorted({canonicalize_name(str(name)): str(version) for name, version in pairs}.items()))
 
     @property
     def fingerprint(self) -> str:

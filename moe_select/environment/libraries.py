@@ -23,22 +23,34 @@ COMMON: Final = (
 )
 """Distributions that decisions are often about: they are part of every probed environment."""
 
+_ALSO: Final = {
+    "aiter": ("amd-aiter",),
+    "triton": ("pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-rocm", "triton-xpu"),
+}
+"""Other distributions of a library: what counts is that it can be imported under its name."""
+
 
 def installed(requirements: Iterable[str] = ()) -> dict[str, str]:
     """Versions of the common distributions and of those that PEP 508 requirements name, where present.
 
     A requirement that cannot be read names nothing: whoever declared it is told where it is checked.
     """
+    names = {*COMMON, *(name for requirement in requirements for name in _name(requirement))}
+    found = {name: _version(name) for name in sorted(names)}
+    return {name: version for name, version in found.items() if version is not None}
+
+
+def _version(name: str) -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 
-    names = {*COMMON, *(name for requirement in requirements for name in _name(requirement))}
-    found = {}
-    for name in sorted(names):
+    for distribution in (name, *_ALSO.get(name, ())):
         try:
-            found[name] = version(name)
-        except PackageNotFoundError:
+            found: str | None = version(distribution)  # None where an installation was cut short
+        except (PackageNotFoundError, KeyError):
             continue
-    return found
+        if found:
+            return found
+    return None
 
 
 def _name(requirement: str) -> Iterable[str]:

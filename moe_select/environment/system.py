@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
+
+GIB: Final = 1 << 30
+"""Bytes in a GiB."""
 
 
 def _import_nvml() -> ModuleType | None:
@@ -48,6 +52,14 @@ class System:
         except OSError:
             return ""
 
-    def glob(self, pattern: str) -> list[Path]:
-        """Paths that match, sorted."""
-        return sorted(self.root.glob(pattern.lstrip("/")))
+    def glob(self, pattern: str) -> list[str]:
+        """Paths that match, for :meth:`read`, numbers in them sorted as numbers; none where they cannot be listed."""
+        try:
+            found = [f"/{path.relative_to(self.root).as_posix()}" for path in self.root.glob(pattern.lstrip("/"))]
+        except OSError:
+            return []
+        return sorted(found, key=_natural)
+
+
+def _natural(path: str) -> list[str | int]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path)]

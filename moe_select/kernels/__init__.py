@@ -12,7 +12,7 @@ from moe_select.kernels.experts import BufferSpec, ExpertInputs, Experts, Modula
 from moe_select.kernels.prepare_finalize import PrepareFinalize
 
 if TYPE_CHECKING:
-    from moe_select.kernels.build import build
+    from moe_select.kernels.builder import build
     from moe_select.kernels.kernel import MoEKernel, MonolithicMoEKernel
     from moe_select.kernels.quant_config import QuantConfig, make_quant_config
     from moe_select.kernels.routing import Router
@@ -24,7 +24,7 @@ LAZY: Final = {
     "MonolithicMoEKernel": "moe_select.kernels.kernel",
     "QuantConfig": "moe_select.kernels.quant_config",
     "Router": "moe_select.kernels.routing",
-    "build": "moe_select.kernels.build",
+    "build": "moe_select.kernels.builder",
     "make_quant_config": "moe_select.kernels.quant_config",
 }
 """Name to the module that needs torch."""

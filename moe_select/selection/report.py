@@ -147,7 +147,7 @@ class Selection:
         return selection_to_line(self)
 
     def build(self, weights: MoEWeights, **arguments: Any) -> MoEKernel:
-        """Convert the weights to the winner's layout and return the kernel. See :func:`moe_select.kernels.build.build`."""
-        from moe_select.kernels.build import build
+        """Convert the weights to the winner's layout and return the kernel. See :func:`moe_select.kernels.builder.build`."""
+        from moe_select.kernels.builder import build
 
         return build(self, weights, **arguments)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from moe_select.testing.conformance import ExpertsConformance
     from moe_select.testing.distributions import install
     from moe_select.testing.layers import Tokens, random_tokens, relative_error
-    from moe_select.testing.oracle import oracle
+    from moe_select.testing.float64 import oracle
 
 _HOMES: Final = {
     "ExpertsConformance": "conformance",
@@ -23,7 +23,7 @@ _HOMES: Final = {
     "install": "distributions",
     "make_environment": "builders",
     "make_request": "builders",
-    "oracle": "oracle",
+    "oracle": "float64",
     "random_tokens": "layers",
     "relative_error": "layers",
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import re
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moe_select.errors import InvalidValueError, RequestError
 from moe_select.vocabulary.suggest import did_you_mean
+
+_QUOTED: Final = re.compile(r"'([^']*)'")
 
 
 def describe_errors(error: ValidationError, fields: list[str]) -> list[str]:
@@ -24,6 +27,8 @@ def describe_errors(error: ValidationError, fields: list[str]) -> list[str]:
             continue
         message = item["msg"].removeprefix("Value error, ")
         shown = f" (got {item['input']!r})" if where and item["type"] != "value_error" else ""
+        if item["type"] == "enum":  # pydantic drops the message of the enumeration, and with it the suggestion
+            shown += did_you_mean(str(item["input"]), _QUOTED.findall(item["ctx"]["expected"]))
         lines.append(f"{where}: {message}{shown}" if where else message)
     return lines
 
@@ -60,6 +65,13 @@ class FrozenModel(BaseModel):
         if type(other) is not type(self):
             return NotImplemented
         return self._hash == other._hash and self._key == other._key
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # Pydantic's own copies leave the slots empty. An immutable value needs none.
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # String hashes differ between processes, so a pickle carries the fields and the hash is computed anew.
