@@ -1,16 +1,16 @@
 """Every exception this library raises on purpose.
 
-    MoESelectError
-    ├── InvalidValueError       (ValueError)
-    │   ├── RequestError                      a contradictory or malformed request
-    │   └── InvalidEnvironmentError           a malformed environment, or an unknown preset
-    ├── PolicyError             (ValueError)  problems in backends.yaml or MOE_SELECT_* variables
-    ├── PluginError                           a plugin broke its contract, in strict mode
-    │   └── RegistryFrozenError               registration after the registry was frozen
-    ├── SelectionError                        no candidate can serve the request; carries the report
-    └── BuildError
-        ├── WeightError         (ValueError)  a tensor that is missing, contradictory or misshapen
-        └── KernelCallError     (ValueError)  a call whose tensors do not fit the built kernel
+MoESelectError
+├── InvalidValueError       (ValueError)
+│   ├── RequestError                      a contradictory or malformed request
+│   └── InvalidEnvironmentError           a malformed environment, or an unknown preset
+├── PolicyError             (ValueError)  problems in backends.yaml or MOE_SELECT_* variables
+├── PluginError                           a plugin broke its contract, in strict mode
+│   └── RegistryFrozenError               registration after the registry was frozen
+├── SelectionError                        no candidate can serve the request; carries the report
+└── BuildError
+    ├── WeightError         (ValueError)  a tensor that is missing, contradictory or misshapen
+    └── KernelCallError     (ValueError)  a call whose tensors do not fit the built kernel
 """
 
 from __future__ import annotations

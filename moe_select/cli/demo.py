@@ -29,6 +29,7 @@ def token_counts(text: str) -> tuple[int, ...]:
 
     Raises:
         ValueError: something is not a positive integer.
+
     """
     words = [word.strip() for word in text.split(",")]
     for word in words:
@@ -115,7 +116,12 @@ def _progress() -> Progress:
     """A bar on stderr, so that what is on stdout can be kept."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     return Progress(*columns, console=make_console(sys.stderr))
 
 

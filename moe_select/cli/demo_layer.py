@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import torch
-
 from moe_select.kernels.weights import MoEWeights
 from moe_select.reporting.phrases import plural
 from moe_select.selection import select
 from moe_select.testing.baselines import Call, grouped_mm_layer, grouped_mm_works
-from moe_select.testing.layers import Tokens, random_tokens, relative_error
 from moe_select.testing.float64 import oracle
+from moe_select.testing.layers import Tokens, random_tokens, relative_error
 
 if TYPE_CHECKING:
     from moe_select.selection import Selection
@@ -43,6 +41,7 @@ class Demo:
         selection: a report with a winner; its request has all sizes.
         counts: tokens of each call.
         seed: of weights and tokens.
+
     """
 
     def __init__(self, selection: Selection, counts: tuple[int, ...], seed: int) -> None:

@@ -35,7 +35,9 @@ def plugins_command(as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_columns([(row["plugin"], f"{row['distribution']} {row['version']}", row["state"], _what(row)) for row in rows])
+        print_columns(
+            [(row["plugin"], f"{row['distribution']} {row['version']}", row["state"], _what(row)) for row in rows]
+        )
     finish(not registry.broken)
 
 

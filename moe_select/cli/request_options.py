@@ -10,7 +10,7 @@ import click
 
 from moe_select.cli.errors import InputError
 from moe_select.cli.json_input import construct, read_json_object
-from moe_select.cli.parameters import DTYPE, PAIR, QUANT_KEY, Parsed, ParamType, term
+from moe_select.cli.parameters import DTYPE, PAIR, QUANT_KEY, ParamType, Parsed, term
 from moe_select.policy.fields import FIELDS
 from moe_select.vocabulary import (
     Activation,

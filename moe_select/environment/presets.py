@@ -20,6 +20,7 @@ def preset(name: str) -> Environment:
 
     >>> preset("h200").device.capability
     (9, 0)
+
     """
     document = _document()
     row = document["machines"].get(name)

@@ -24,6 +24,7 @@ def probe(requirements: Iterable[str] = (), system: System | None = None) -> Env
         requirements: PEP 508 requirements; the versions of the distributions that they name are looked up besides the
             common ones.
         system: another machine than this one, for tests.
+
     """
     hardware = _probe_hardware(system or System())
     return hardware.replace(libraries=installed(requirements))

@@ -48,6 +48,7 @@ def activate(h: Tensor, request: MoEConfig) -> Tensor:
 
     Returns:
         ``[..., I]``. NaN and Inf stay where they are.
+
     """
     activation = request.activation
     if not activation.is_gated:

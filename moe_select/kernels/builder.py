@@ -52,6 +52,7 @@ def build(
         WeightError: weights, scales, zero points or biases do not fit the request.
         BuildError: with these shapes the winner does not support the layer, the weights lie on the wrong device, no
             prepare/finalize class fits, or ``router`` contradicts the kind of kernel.
+
     """
     winner = selection.winner
     if winner is None or winner.experts_class is None:

@@ -40,6 +40,7 @@ def from_checkpoint(tensors: Mapping[str, Tensor], key: QuantKey | str | None, p
 
     Raises:
         WeightError: something is missing, or there are no experts under the prefix.
+
     """
     from moe_select.kernels.weights import MoEWeights
 
@@ -71,12 +72,18 @@ class _Reader:
         self.operands = self._projections()
 
     def _projections(self) -> dict[str, tuple[str, ...]]:
-        first = {name[len(self.prefix) + 2 :].partition(".")[0] for name in self.tensors if name.startswith(f"{self.prefix}0.")}
+        first = {
+            name[len(self.prefix) + 2 :].partition(".")[0]
+            for name in self.tensors
+            if name.startswith(f"{self.prefix}0.")
+        }
         for gate, up, down in NAMES:
             if {up, down} <= first:
                 return {"w13": (gate, up) if gate in first else (up,), "w2": (down,)}
         known = " or ".join(", ".join(names) for names in NAMES)
-        raise WeightError(f"expert 0 under {self.prefix!r} has {', '.join(sorted(first)) or 'nothing'}; expected {known}")
+        raise WeightError(
+            f"expert 0 under {self.prefix!r} has {', '.join(sorted(first)) or 'nothing'}; expected {known}"
+        )
 
     def operand(self, projections: tuple[str, ...]) -> Quantized:
         """One stacked operand."""

@@ -69,6 +69,7 @@ class Experts(ABC):
         request: the layer, as selected.
         quant_config: scales, zero points and biases of the layer.
         options: the backend's validated options, or None where it has no options model.
+
     """
 
     support: ClassVar[Support]
@@ -115,6 +116,7 @@ class ModularExperts(Experts):
             inputs: tokens and routing.
             prepared: what :meth:`prepare_weights` returned.
             workspace: the buffers :meth:`workspace` asked for, at least that large along the first dimension.
+
         """
 
 

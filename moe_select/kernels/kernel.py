@@ -29,6 +29,7 @@ class _Kernel:
         request: the layer, with sizes filled in from the weights.
         experts: the experts instance.
         prepare_finalize: the prepare/finalize instance.
+
     """
 
     experts: Experts
@@ -59,7 +60,11 @@ class _Kernel:
         if out_TH is None:
             return torch.empty(x_TH.shape, dtype=self._dtype, device=self.device)
         shared = out_TH.untyped_storage().data_ptr() == x_TH.untyped_storage().data_ptr()
-        return torch.empty_like(out_TH, memory_format=torch.contiguous_format) if shared or not out_TH.is_contiguous() else out_TH
+        return (
+            torch.empty_like(out_TH, memory_format=torch.contiguous_format)
+            if shared or not out_TH.is_contiguous()
+            else out_TH
+        )
 
 
 class MoEKernel(_Kernel):
@@ -92,8 +97,11 @@ class MoEKernel(_Kernel):
 
         Raises:
             KernelCallError: the tensors do not fit; lists everything that is wrong.
+
         """
-        call_checks.check_modular(self, x_TH, topk_weights_TK, topk_ids_TK, expert_map, apply_router_weight_on_input, out)
+        call_checks.check_modular(
+            self, x_TH, topk_weights_TK, topk_ids_TK, expert_map, apply_router_weight_on_input, out
+        )
         target_TH = self._target(out, x_TH)
         if x_TH.shape[0]:
             self._run(
@@ -157,6 +165,7 @@ class MonolithicMoEKernel(_Kernel):
 
         Raises:
             KernelCallError: the tensors do not fit; lists everything that is wrong.
+
         """
         call_checks.check_monolithic(self, x_TH, router_logits_TG, expert_map, out)
         target_TH = self._target(out, x_TH)

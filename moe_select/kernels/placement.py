@@ -30,6 +30,7 @@ def combine(out_TH: Tensor, rows: Callable[[int], Tensor], here_TK: Tensor, topk
         rows: slot to ``[T, H]``.
         here_TK: which slots this rank computed.
         topk_weights_TK: weights.
+
     """
     dtype = torch.promote_types(out_TH.dtype, torch.float32)
     total_TH = torch.zeros(out_TH.shape, dtype=dtype, device=out_TH.device)

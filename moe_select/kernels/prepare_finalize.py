@@ -39,6 +39,7 @@ class PrepareFinalize(ABC):
         request: the layer, as selected.
         quant_config: how activations are quantized, with static scales where there are any.
         quantize_inputs: False when the experts take unquantized inputs.
+
     """
 
     name: ClassVar[str]
@@ -70,7 +71,8 @@ class PrepareFinalize(ABC):
     @abstractmethod
     def finalize(self, out_TH: Tensor, expert_out: Tensor, inputs: ExpertInputs, state: Any, reduced: bool) -> None:
         """Combine into ``out_TH``. ``reduced`` is the experts class's ``reduces``; when True and nothing has to travel,
-        the kernel passes ``out_TH`` itself as ``expert_out``."""
+        the kernel passes ``out_TH`` itself as ``expert_out``.
+        """
 
     @abstractmethod
     def prepare_monolithic(self, x_TH: Tensor) -> QuantizedActivations:

@@ -54,6 +54,7 @@ def make_quant_config(request: MoEConfig, weights: MoEWeights) -> QuantConfig:
 
     Raises:
         WeightError: activation scales are missing, come alone, or are given for a key that computes its own.
+
     """
     problems = list(_activation_problems(request.activation_key, weights))
     if problems:

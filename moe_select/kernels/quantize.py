@@ -63,6 +63,7 @@ def quantize(
 
     Raises:
         WeightError: the key has no defined quantization, or K does not divide by its group.
+
     """
     storage = storage_of(key)
     work = x.to(torch.float64 if x.dtype is torch.float64 else torch.float32)
@@ -167,7 +168,8 @@ def _affine(groups: Tensor, key: QuantKey) -> tuple[Tensor, Tensor]:
 
 def _power_of_two(amax: Tensor, key: QuantKey) -> Tensor:
     """E8M0 exponents. FP4 takes the rule of the OCP spec (section 6.3: floor, largest elements saturate); FP8 rounds up,
-    as hardware converters do, so that nothing saturates."""
+    as hardware converters do, so that nothing saturates.
+    """
     exponent = torch.frexp(amax).exponent - 1  # floor(log2(amax))
     if key.dtype == "float4_e2m1fn":
         exponent = exponent - 2

@@ -34,6 +34,7 @@ class Router:
 
     Raises:
         BuildError: parameters that the method does not take, or that contradict each other.
+
     """
 
     method: RoutingMethod

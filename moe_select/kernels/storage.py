@@ -76,7 +76,9 @@ def pack(values: Tensor, storage: Storage) -> Tensor:
         return values.to(storage.dtype)
     per, bits = storage.packed, storage.dtype.itemsize * 8 // storage.packed
     if values.shape[-1] % per:
-        raise WeightError(f"last dimension {values.shape[-1]} is not a multiple of {per}, the elements packed in one item")
+        raise WeightError(
+            f"last dimension {values.shape[-1]} is not a multiple of {per}, the elements packed in one item"
+        )
     groups = values.to(torch.int64).unflatten(-1, (-1, per))
     shifts = torch.arange(per, device=values.device) * bits
     words = (groups << shifts).sum(-1)

@@ -109,6 +109,7 @@ class MoEWeights:
 
         Raises:
             WeightError: the weights are quantized already, or the key has no defined quantization.
+
         """
         key = parse_optional_key(key)
         if key is None:
@@ -128,7 +129,10 @@ class MoEWeights:
             return self._map(lambda tensor: tensor.to(dtype))
         empty = dict.fromkeys(f"{name}_{part}" for name in OPERANDS for part in ("scale", "scale_2", "zero_point"))
         values = {name: dequantize(self.operand(name), self.key, dtype) for name in OPERANDS}
-        biases = {name: None if b is None else b.to(dtype) for name, b in (("w13_bias", self.w13_bias), ("w2_bias", self.w2_bias))}
+        biases = {
+            name: None if b is None else b.to(dtype)
+            for name, b in (("w13_bias", self.w13_bias), ("w2_bias", self.w2_bias))
+        }
         return self.replace(key=None, **empty, **values, **biases)
 
     def validate(self, request: MoEConfig) -> MoEConfig:
@@ -139,6 +143,7 @@ class MoEWeights:
 
         Raises:
             WeightError: lists everything that is missing, contradictory or misshapen.
+
         """
         from moe_select.kernels.validate import validate
 
@@ -150,6 +155,7 @@ class MoEWeights:
 
         Raises:
             WeightError: the request lacks a size, or its key has no defined quantization.
+
         """
         from moe_select.kernels.random_weights import random_weights
 

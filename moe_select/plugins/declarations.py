@@ -40,6 +40,7 @@ def read_declarations(provider: Provider, backends: Iterable[Any], prepare_final
 
     Raises:
         DeclarationError: something is not what the contract says.
+
     """
     return Declarations(
         tuple(RegisteredBackend(item, provider) for item in _checked(backends, "moe_select_backends", _backend)),

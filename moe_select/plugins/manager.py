@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from moe_select.errors import PluginError, RegistryFrozenError
 from moe_select.plugins import hookspec
-from moe_select.plugins.declarations import Declarations, DeclarationError, read_declarations
+from moe_select.plugins.declarations import DeclarationError, Declarations, read_declarations
 from moe_select.plugins.hookspec import PROJECT
 from moe_select.plugins.registry import Observer, PluginWarning, Registry
 from moe_select.plugins.types import BrokenPlugin, Provider
@@ -36,6 +36,7 @@ class Collector:
 
     Args:
         strict: raise :class:`PluginError` for a broken plugin instead of warning.
+
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -55,6 +56,7 @@ class Collector:
         Raises:
             RegistryFrozenError: the registry was made already.
             PluginError: the plugin broke its contract, in strict mode.
+
         """
         provider = provider or _provider_of(plugin)
         if self._frozen:
@@ -172,6 +174,7 @@ def load_registry(
 
     Raises:
         PluginError: a plugin is broken in strict mode, or a variable cannot be read.
+
     """
     collector = Collector(strict=_is_strict(environ))
     found = _distinct(_installed() if entry_points is None else entry_points)
@@ -240,6 +243,7 @@ def register(plugin: Any) -> None:
 
     Raises:
         RegistryFrozenError: backends were chosen from already.
+
     """
     with _lock:
         if _default:

@@ -57,6 +57,7 @@ class Registry:
 
         Raises:
             PluginError: in strict mode, a plugin broke its contract.
+
         """
         from moe_select.plugins.manager import Collector
 

@@ -21,6 +21,7 @@ class Backend:
 
     Raises:
         ValueError: the name is not lower snake case, or there is no experts class.
+
     """
 
     name: str
@@ -92,7 +93,8 @@ class BrokenPlugin:
 
     def may_provide(self, backend: str) -> bool:
         """Whether a backend name points at this plugin: nobody can ask a broken plugin what it would have declared, but
-        its entry point or distribution usually carries the backend's name."""
+        its entry point or distribution usually carries the backend's name.
+        """
         name = backend.partition(":")[0].replace("_", "-")
         return name in (self.provider.plugin.replace("_", "-"), self.provider.distribution.replace("_", "-"))
 

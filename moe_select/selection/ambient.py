@@ -51,6 +51,7 @@ def override(
         policy: policy layer put on top of the others: a :class:`Policy` replaces them.
         environment: environment for calls that do not pass one.
         registry: registry for calls that do not pass one.
+
     """
     old = _OVERRIDES.get()
     new = Overrides(
@@ -86,6 +87,7 @@ def resolve_policy(given: PolicySource | None, registry: Registry) -> Policy:
 
     Raises:
         PolicyError: with the problems of all layers.
+
     """
     sources = tuple(source for source in (given, overrides().policy) if source is not None)
     for source in reversed(sources):

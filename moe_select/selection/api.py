@@ -54,6 +54,7 @@ def select(
     Raises:
         SelectionError: nothing can serve the request; carries the report with every candidate's reasons.
         PolicyError: the policy has problems.
+
     """
     selection = explain(request, environment=environment, policy=policy, registry=registry, backend=backend)
     if selection.winner is None:

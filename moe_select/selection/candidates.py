@@ -94,9 +94,13 @@ def _absent(target: Target, policy: Policy, registry: Registry) -> Refusal:
     declared = policy.declared.get(name)
     broken = next((plugin for plugin in registry.broken if plugin.may_provide(name)), None)
     if broken is not None:
-        return Refusal(Code.PLUGIN_BROKEN, f"backend {name!r} is unavailable: {broken}", "repair or reinstall the plugin")
+        return Refusal(
+            Code.PLUGIN_BROKEN, f"backend {name!r} is unavailable: {broken}", "repair or reinstall the plugin"
+        )
     if declared is not None:
-        return Refusal(Code.NOT_INSTALLED, f"backend {name!r} is declared at {declared.origin} but not installed", declared.install)
+        return Refusal(
+            Code.NOT_INSTALLED, f"backend {name!r} is declared at {declared.origin} but not installed", declared.install
+        )
     known = sorted({registered.name for registered in registry.backends} | set(policy.declared))
     return Refusal(
         Code.UNKNOWN_BACKEND,
@@ -108,5 +112,7 @@ def _absent(target: Target, policy: Policy, registry: Registry) -> Refusal:
 def _unknown_class(target: Target, registered: RegisteredBackend) -> Refusal:
     known = [experts_class.__name__ for experts_class in registered.backend.experts]
     wanted = target.experts or ""
-    detail = f"backend {registered.name!r} has no class {wanted!r}{did_you_mean(wanted, known)}; it has {', '.join(known)}"
+    detail = (
+        f"backend {registered.name!r} has no class {wanted!r}{did_you_mean(wanted, known)}; it has {', '.join(known)}"
+    )
     return Refusal(Code.UNKNOWN_BACKEND, detail, "correct the class name")

@@ -79,7 +79,7 @@ def _collect(
             refusals.append(Refusal(Code.FORMAT_UNSUPPORTED, detail))
         if options is not None or entry.registered is None or entry.registered.backend.options is None:
             refusals.extend(_own_refusals(experts_class.refusals(request, environment, options)))
-    except Exception as error:  # noqa: BLE001 - whatever a plugin raises is a reason, not a crash
+    except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         refusals.append(
             Refusal(

@@ -70,7 +70,9 @@ class Ranking:
         wanted = ", ".join(map(str, rule.require))
         for entry in self.entries:
             if entry.key not in keys:
-                detail = f"rule {rule.name!r} ({rule.origin}) requires {wanted}" + (f": {rule.reason}" if rule.reason else "")
+                detail = f"rule {rule.name!r} ({rule.origin}) requires {wanted}" + (
+                    f": {rule.reason}" if rule.reason else ""
+                )
                 entry.refusals.append(Refusal(Code.EXCLUDED_BY_REQUIRE, detail))
         self.entries = kept + [entry for entry in self.entries if entry.key not in keys]
 

@@ -72,6 +72,7 @@ def cuda(capability: str = "") -> DeviceRule:
 
     Raises:
         ValueError: the range is not a version specifier.
+
     """
     try:
         SpecifierSet(capability)

@@ -38,7 +38,8 @@ class Code(StrEnum):
     @property
     def distance(self) -> int:
         """How far from working a candidate with this refusal is, for nearest-miss order: a setting is nearer than an
-        installation, an installation nearer than other hardware."""
+        installation, an installation nearer than other hardware.
+        """
         return _DISTANCE.get(self, 10)
 
 

@@ -74,7 +74,9 @@ class Support:
             object.__setattr__(self, name, value)
         for name in self.features:
             if name not in FEATURES:
-                raise ValueError(f"unknown feature {name!r}{did_you_mean(name, FEATURES)}; known: {', '.join(FEATURES)}")
+                raise ValueError(
+                    f"unknown feature {name!r}{did_you_mean(name, FEATURES)}; known: {', '.join(FEATURES)}"
+                )
 
     def check(self, request: MoEConfig, environment: Environment, *, monolithic: bool) -> Iterator[Refusal | Unproven]:
         """Yield every reason against the request and every check that had to abstain."""
@@ -100,7 +102,9 @@ class Support:
             return
         # The most specific mismatch: a rule of the right kind of device says more than "device is cpu".
         details = [str(finding) for finding in findings]
-        closest = next((d for d in details if not d.startswith("device is")), details[0] if details else "none declared")
+        closest = next(
+            (d for d in details if not d.startswith("device is")), details[0] if details else "none declared"
+        )
         supported = " | ".join(map(str, self.devices))
         yield Refusal(Code.DEVICE_UNSUPPORTED, f"{closest}; supported: {supported}")
 
@@ -109,9 +113,7 @@ class Support:
             if not environment.satisfies(requirement):
                 have = environment.version(Requirement(requirement).name)
                 found = f"found {have}" if have else "not installed"
-                yield Refusal(
-                    Code.DEPENDENCY_MISSING, f"needs {requirement}, {found}", f"pip install '{requirement}'"
-                )
+                yield Refusal(Code.DEPENDENCY_MISSING, f"needs {requirement}, {found}", f"pip install '{requirement}'")
 
     def _check_quant(self, request: MoEConfig) -> Iterator[Refusal]:
         pair = (request.weight_key, request.activation_key)
@@ -120,7 +122,9 @@ class Support:
         given = f"weights {format_optional_key(pair[0])} with activations {format_optional_key(pair[1])}"
         partners = sorted(format_optional_key(a) for w, a in self.quant if w == pair[0])
         if partners:
-            yield Refusal(Code.QUANT_UNSUPPORTED, f"{given}; with these weights it takes activations {', '.join(partners)}")
+            yield Refusal(
+                Code.QUANT_UNSUPPORTED, f"{given}; with these weights it takes activations {', '.join(partners)}"
+            )
         else:
             weights = sorted({format_optional_key(w) for w, _ in self.quant})
             yield Refusal(Code.QUANT_UNSUPPORTED, f"{given}; supported weights: {', '.join(weights)}")
@@ -148,7 +152,9 @@ class Support:
             yield Refusal(Code.ROUTING_UNSUPPORTED, "decomposed_routing requested, but this class routes by itself")
         if self.routing is not None and request.routing_method not in self.routing:
             known = ", ".join(name.value for name in RoutingMethod if name in self.routing)
-            yield Refusal(Code.ROUTING_UNSUPPORTED, f"routing_method {request.routing_method.value}; supported: {known}")
+            yield Refusal(
+                Code.ROUTING_UNSUPPORTED, f"routing_method {request.routing_method.value}; supported: {known}"
+            )
         dtype = request.resolved_router_logits_dtype
         if self.router_logits_dtypes is not None and dtype not in self.router_logits_dtypes:
             known = ", ".join(sorted(self.router_logits_dtypes))

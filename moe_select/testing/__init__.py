@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from moe_select.testing.builders import make_environment, make_request
     from moe_select.testing.conformance import ExpertsConformance
     from moe_select.testing.distributions import install
-    from moe_select.testing.layers import Tokens, random_tokens, relative_error
     from moe_select.testing.float64 import oracle
+    from moe_select.testing.layers import Tokens, random_tokens, relative_error
 
 _HOMES: Final = {
     "ExpertsConformance": "conformance",

@@ -26,8 +26,8 @@ from moe_select.plugins import Registry
 from moe_select.selection import Selection, override, select
 from moe_select.support import Code, Refusal
 from moe_select.testing.bounds import error_bound
-from moe_select.testing.layers import Tokens, random_tokens, relative_error
 from moe_select.testing.float64 import oracle
+from moe_select.testing.layers import Tokens, random_tokens, relative_error
 from moe_select.vocabulary import MoEConfig, ParallelConfig, RoutingMethod
 
 

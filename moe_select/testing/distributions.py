@@ -29,6 +29,7 @@ def install(
 
     Returns:
         The entry points, as :func:`moe_select.plugins.load_registry` takes them.
+
     """
     directory.mkdir(parents=True, exist_ok=True)
     for module, source in modules.items():

@@ -39,6 +39,7 @@ def oracle(
         topk_ids_TK: global ids; -1 is padding.
         expert_map: global id to local id or -1.
         apply_router_weight_on_input: scale the tokens instead of the output.
+
     """
     config = make_quant_config(request, weights)
     x, slot_weights = x_TH.double(), topk_weights_TK.double()
@@ -51,7 +52,9 @@ def oracle(
     local = ids if expert_map is None else torch.where(ids >= 0, expert_map.long()[ids.clamp(min=0)], -1)
     token, slot = torch.where(local >= 0)
     expert = local[token, slot]
-    hidden = torch.zeros(len(token), request.intermediate_size_per_partition or weights.w2.shape[2], dtype=torch.float64, device=x.device)
+    hidden = torch.zeros(
+        len(token), request.intermediate_size_per_partition or weights.w2.shape[2], dtype=torch.float64, device=x.device
+    )
     used = expert.unique().tolist()
     for number in used:
         rows = expert == number

@@ -26,6 +26,7 @@ def random_tokens(request: MoEConfig, count: int, seed: int = 0, device: torch.d
 
     Raises:
         ValueError: the request states no experts, topk or hidden size.
+
     """
     if request.num_experts is None or request.topk is None or request.hidden_dim is None:
         raise ValueError("random tokens need num_experts, topk and hidden_dim")

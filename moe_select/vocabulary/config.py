@@ -24,6 +24,7 @@ class MoEConfig(FrozenModel):
 
     Raises:
         RequestError: unknown fields, or values that contradict each other; the message lists the legal values.
+
     """
 
     _label: ClassVar[str] = "MoE config"
@@ -95,7 +96,9 @@ class MoEConfig(FrozenModel):
         experts, ep = self.num_experts, self.parallel.ep_size
         problems = []
         if experts is not None and experts % ep:
-            problems.append(f"num_experts {experts} is not divisible by ep_size {ep}; legal ep_size: {divisors(experts)}")
+            problems.append(
+                f"num_experts {experts} is not divisible by ep_size {ep}; legal ep_size: {divisors(experts)}"
+            )
         if experts is not None and self.topk is not None and self.topk > experts:
             problems.append(f"topk {self.topk} exceeds num_experts {experts}; legal topk: 1 to {experts}")
         local = self.num_local_experts

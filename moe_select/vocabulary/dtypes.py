@@ -58,6 +58,7 @@ def parse_dtype(text: str) -> str:
 
     >>> parse_dtype("bf16"), parse_dtype("torch.int8")
     ('bfloat16', 'int8')
+
     """
     name = str(text).strip().removeprefix("torch.").lower()
     name = DTYPE_ALIASES.get(name, name)

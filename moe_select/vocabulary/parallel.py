@@ -20,6 +20,7 @@ class ParallelConfig(FrozenModel):
 
     Raises:
         RequestError: the sizes contradict each other; the message says which values would not.
+
     """
 
     _label: ClassVar[str] = "parallel config"

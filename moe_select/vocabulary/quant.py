@@ -115,6 +115,7 @@ class QuantKey:
 
         Raises:
             ValueError: unknown; the message suggests the nearest name.
+
         """
         from moe_select.vocabulary.quant_keys import CONSTANTS, NAMED_KEYS
 

@@ -28,6 +28,7 @@ class Int8Linear:
     Args:
         w_NK: int8.
         scale: ``[N, 1]`` per channel or ``[1, 1]`` per tensor.
+
     """
 
     def __init__(self, w_NK: Tensor, scale: Tensor | None) -> None:
@@ -40,7 +41,19 @@ class Int8Linear:
     def __call__(self, values: Tensor) -> Tensor:
         """``[T, K]`` in uint8 to ``[T, N]`` in float32."""
         return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
-            values, 1.0, ZERO_POINT, self.packed, self.scale_N, self.zero_points_N, None, 1.0, 0, torch.float32, "none", [], ""
+            values,
+            1.0,
+            ZERO_POINT,
+            self.packed,
+            self.scale_N,
+            self.zero_points_N,
+            None,
+            1.0,
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
         )
 
 
@@ -50,6 +63,7 @@ class Quantizer:
     Args:
         static: the one scale, or None to take it from the rows.
         shared_scale: one dynamic scale for all rows instead of one a row.
+
     """
 
     def __init__(self, static: Tensor | None, shared_scale: bool) -> None:

@@ -26,6 +26,7 @@ class WeightOnlyLinear:
     Args:
         w_NK: int8.
         scale: ``[N, 1]`` per channel or ``[1, 1]`` per tensor.
+
     """
 
     def __init__(self, w_NK: Tensor, scale: Tensor | None) -> None:

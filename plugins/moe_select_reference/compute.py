@@ -35,7 +35,9 @@ def run_standard(
     """Write the output of every slot that is here."""
     rows = _sorted_rows(local_ids(inputs.topk_ids_TK, inputs.expert_map_G), weights.num_experts)
     x_TH = _dequantized(inputs, config)
-    out_TKH[rows.token_R, rows.slot_R] = _layer(x_TH[rows.token_R], rows.counts_E, weights, request, config).to(out_TKH.dtype)
+    out_TKH[rows.token_R, rows.slot_R] = _layer(x_TH[rows.token_R], rows.counts_E, weights, request, config).to(
+        out_TKH.dtype
+    )
 
 
 def run_batched(
@@ -98,9 +100,7 @@ def _rounded(rows: Tensor, gemm: str, config: QuantConfig) -> Tensor:
     return dequantize(quantize(rows, key, **static), key)
 
 
-def _layer(
-    x_RH: Tensor, counts_E: list[int], weights: MoEWeights, request: MoEConfig, config: QuantConfig
-) -> Tensor:
+def _layer(x_RH: Tensor, counts_E: list[int], weights: MoEWeights, request: MoEConfig, config: QuantConfig) -> Tensor:
     """Both GEMMs over rows sorted by expert."""
     h_RF = _gemm(x_RH, counts_E, weights, "w13")
     h_RI = _rounded(activate(h_RF, request), "a2", config)
