@@ -13,7 +13,7 @@ Nothing here imports torch until a name that needs it is used, so asking what an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from moe_select import kernels
 from moe_select.environment import Device, DeviceType, Environment, HostCPU, preset, preset_names, probe
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         make_quant_config,
     )
 
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

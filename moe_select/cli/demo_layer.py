@@ -84,7 +84,7 @@ class Demo:
     def _error(self, kernel: Call, quantized: MoEWeights, tokens: Tokens) -> float:
         """Relative error of the first rows of the whole call's output; float64 on all of them would take minutes."""
         out_TH = kernel(*tokens)[:CHECKED]
-        return relative_error(out_TH, oracle(self._request, quantized, *(part[:CHECKED] for part in tokens)))
+        return relative_error(out_TH, oracle(self._request, quantized, *Tokens(*(part[:CHECKED] for part in tokens))))
 
 
 def seconds_of(call: Call, tokens: Tokens) -> float:

@@ -34,7 +34,7 @@ _ARM_PARTS: Final = {
     "0xd84": "neoverse_v3",
 }
 _ZEN4_MODELS: Final = (*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0))
-_X86_MODELS: Final = {
+_X86_MODELS: Final[dict[tuple[str | None, int | None, int | None], str]] = {
     **{("AuthenticAMD", 25, model): "zen4" for model in _ZEN4_MODELS},
     ("GenuineIntel", 6, 0xAD): "graniterapids",
     ("GenuineIntel", 6, 0xAE): "graniterapids",
@@ -83,10 +83,10 @@ def _uarch(info: dict[str, str], arch: str, system: System) -> str | None:
 
 
 def _x86_uarch(info: dict[str, str]) -> str | None:
-    vendor, family = info.get("vendor_id"), _number(info.get("cpu family", ""))
+    vendor, family = info.get("vendor_id", ""), _number(info.get("cpu family", ""))
     if vendor == "AuthenticAMD" and family == 26:
         return "zen5"
-    return _X86_MODELS.get((vendor, family, _number(info.get("model", ""))))
+    return _X86_MODELS.get((vendor, family or 0, _number(info.get("model", ""))))
 
 
 def _power_generation(name: str) -> int | None:

@@ -20,7 +20,7 @@ def _import_nvml() -> ModuleType | None:
         import pynvml
     except ImportError:
         return None
-    return pynvml  # type: ignore[no-any-return]
+    return pynvml
 
 
 def _archspec_name() -> str | None:

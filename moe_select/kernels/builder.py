@@ -74,7 +74,7 @@ def build(
         "prepared": prepared,
         "device": weights.device,
     }
-    return MoEKernel(**parts) if routing is None else MonolithicMoEKernel(router=routing, **parts)  # type: ignore[arg-type]
+    return MoEKernel(**parts) if routing is None else MonolithicMoEKernel(router=routing, **parts)
 
 
 def _check_device(environment: Environment, weights: MoEWeights) -> None:

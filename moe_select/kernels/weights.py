@@ -159,7 +159,8 @@ class MoEWeights:
         """
         from moe_select.kernels.random_weights import random_weights
 
-        return cls(**random_weights(request, seed, device)).quantize(request.weight_key)
+        fields: dict[str, Any] = random_weights(request, seed, device)
+        return cls(**fields).quantize(request.weight_key)
 
     @classmethod
     def from_checkpoint(cls, tensors: Mapping[str, Tensor], key: QuantKey | str | None, prefix: str = "") -> MoEWeights:

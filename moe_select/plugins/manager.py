@@ -90,6 +90,10 @@ class Collector:
         else:
             self.register(plugin, provider)
 
+    def has(self, plugin: Any) -> bool:
+        """Whether the object was taken already, by an entry point of its own."""
+        return self._manager.is_registered(plugin)
+
     def block(self, provider: Provider) -> None:
         """Remember a plugin that the user does not want imported."""
         self._blocked.append(provider)
@@ -182,7 +186,8 @@ def load_registry(
     for provider, entry_point in found:
         collector.block(provider) if provider in disabled else collector.load(entry_point)
     for plugin in plugins:
-        collector.register(plugin)
+        if not collector.has(plugin):
+            collector.register(plugin)
     return collector.freeze()
 
 

@@ -228,7 +228,7 @@ def _resolve(event: ScalarEvent) -> Scalar:
     """The value of a scalar. Raises ValueError for numbers that cannot be read."""
     if not event.implicit[0]:
         return str(event.value)
-    tag = _RESOLVER.resolve(ScalarNode, event.value, (True, False))  # type: ignore[no-untyped-call]
+    tag = _RESOLVER.resolve(ScalarNode, event.value, (True, False))
     node = ScalarNode(tag, event.value)
     if tag == "tag:yaml.org,2002:null":
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from moe_select.kernels.experts import Experts
-    from moe_select.kernels.kernel import MoEKernel
+    from moe_select.kernels.kernel import MoEKernel, MonolithicMoEKernel
     from moe_select.kernels.weights import MoEWeights
 
 
@@ -146,7 +146,7 @@ class Selection:
 
         return selection_to_line(self)
 
-    def build(self, weights: MoEWeights, **arguments: Any) -> MoEKernel:
+    def build(self, weights: MoEWeights, **arguments: Any) -> MoEKernel | MonolithicMoEKernel:
         """Convert the weights to the winner's layout and return the kernel. See :func:`moe_select.kernels.builder.build`."""
         from moe_select.kernels.builder import build
 

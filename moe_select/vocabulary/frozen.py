@@ -15,7 +15,7 @@ _QUOTED: Final = re.compile(r"'([^']*)'")
 
 def describe_errors(error: ValidationError, fields: list[str]) -> list[str]:
     """One line a problem: where, what was given, what was allowed."""
-    lines = []
+    lines: list[str] = []
     for item in error.errors(include_url=False):
         where = ".".join(str(part) for part in item["loc"])
         nested = item.get("ctx", {}).get("error")
@@ -52,19 +52,20 @@ class FrozenModel(BaseModel):
             raise self._error(self._label, describe_errors(error, list(type(self).model_fields))) from None
 
     def model_post_init(self, context: Any, /) -> None:
+        """Compute the hash."""
         key = tuple(self.__dict__.values())
         object.__setattr__(self, "_key", key)
         object.__setattr__(self, "_hash", hash((type(self), key)))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._hash  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if type(other) is not type(self):
             return NotImplemented
-        return self._hash == other._hash and self._key == other._key
+        return self._hash == other._hash and self._key == other._key  # type: ignore[attr-defined]
 
     def __copy__(self) -> Self:
         return self

@@ -70,6 +70,7 @@ class ActivationFormat(_Term):
 
     @classmethod
     def label(cls) -> str:
+        """What one of these is called in messages."""
         return "activation format"
 
 
@@ -104,6 +105,7 @@ class RoutingMethod(_Term):
 
     @classmethod
     def label(cls) -> str:
+        """What one of these is called in messages."""
         return "routing method"
 
 
@@ -130,6 +132,7 @@ class All2AllBackend(_Term):
 
     @classmethod
     def label(cls) -> str:
+        """What one of these is called in messages."""
         return "all2all backend"
 
     @property

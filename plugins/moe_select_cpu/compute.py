@@ -7,6 +7,7 @@ size of this rank, F rows of w13, E experts of this rank, N and K rows and colum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import torch
@@ -24,7 +25,8 @@ PIECE: Final = 128
 """Most rows of one GEMM call."""
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rows:
     """A GEMM's left operand and what its output is multiplied with."""
 
     values: Tensor
@@ -32,7 +34,7 @@ class Rows(NamedTuple):
     scale: Tensor | None = None
     """float32 ``[rows, 1]`` or ``[1, 1]``."""
 
-    def __getitem__(self, index: slice | Tensor) -> Rows:  # type: ignore[override]
+    def __getitem__(self, index: slice | Tensor) -> Rows:
         scale = self.scale
         return Rows(self.values[index], scale if scale is None or scale.shape[0] == 1 else scale[index])
 

@@ -40,7 +40,7 @@ class Int8Linear:
 
     def __call__(self, values: Tensor) -> Tensor:
         """``[T, K]`` in uint8 to ``[T, N]`` in float32."""
-        return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
+        return torch.ops.onednn.qlinear_pointwise(
             values,
             1.0,
             ZERO_POINT,

@@ -66,7 +66,9 @@ def run_monolithic(
     rows = _sorted_rows(ids_TK, weights.num_experts)
     x_TH, weights_TK = inputs.x.float(), inputs.topk_weights_TK
     if weights_on_input:
-        x_RH = _rounded(x_TH[rows.token_R] * weights_TK[rows.token_R, rows.slot_R, None], "a1", config)
+        scaled_RH = x_TH[rows.token_R] * weights_TK[rows.token_R, rows.slot_R, None]
+        # The scaled token is an activation of the layer, so it is rounded to the layer's dtype.
+        x_RH = _rounded(scaled_RH.to(inputs.x.dtype).float(), "a1", config)
         weights_TK = torch.ones_like(weights_TK)
     else:
         x_RH = _rounded(x_TH, "a1", config)[rows.token_R]
@@ -120,5 +122,5 @@ def _gemm(rows: Tensor, counts_E: list[int], weights: MoEWeights, operand: Opera
 def _expert(weights: MoEWeights, operand: Operand, expert: int) -> Tensor:
     """One expert in float32."""
     if weights.key is None:
-        return getattr(weights, operand)[expert].float()  # type: ignore[no-any-return]
+        return getattr(weights, operand)[expert].float()
     return dequantize(weights.operand(operand, slice(expert, expert + 1)), weights.key)[0]

@@ -76,11 +76,19 @@ def run(backends="fast, main-dist:plain", rules="", environment="h200", explicit
         ({"environment": "a100"}, "plain/PlainExperts", "p.yaml:6:22"),
         ({"rules": "  - {name: r, demote: [fast]}\n"}, "plain/PlainExperts", "p.yaml:6:22"),
         ({"rules": "  - {name: r, prefer: ['main-dist:plain']}\n"}, "plain/PlainExperts", "p.yaml:8:12"),
-        ({"rules": "  - {name: r, deny: ['*/FastExperts', '*/PlainExperts']}\n"}, "plain/PlainOtherExperts", "p.yaml:6:22"),
+        (
+            {"rules": "  - {name: r, deny: ['*/FastExperts', '*/PlainExperts']}\n"},
+            "plain/PlainOtherExperts",
+            "p.yaml:6:22",
+        ),
         ({"rules": "  - {name: r, require: ['other-dist:plain']}\n"}, "plain/ForeignExperts", "p.yaml:8:12"),
         ({"rules": "  - {name: r, when: {capability: '>=9'}, deny: [fast]}\n"}, "plain/PlainExperts", "p.yaml:6:22"),
         ({"rules": "  - {name: r, when: {role: draft}, deny: [fast]}\n"}, "fast/FastExperts", "p.yaml:6:16"),
-        ({"rules": "  - {name: r, when: {role: draft}, deny: [fast]}\n", "role": "draft"}, "plain/PlainExperts", "p.yaml:6:22"),
+        (
+            {"rules": "  - {name: r, when: {role: draft}, deny: [fast]}\n", "role": "draft"},
+            "plain/PlainExperts",
+            "p.yaml:6:22",
+        ),
         ({"rules": "  - {name: r, when: {not: {topk: '<=4'}}, deny: [fast]}\n"}, "fast/FastExperts", "p.yaml:6:16"),
         ({"backends": "slow, main-dist:plain"}, "plain/PlainExperts", "p.yaml:6:22"),
         ({"backends": "slow"}, "slow/SlowExperts", "p.yaml:6:16"),
@@ -120,7 +128,9 @@ def test_refusals(changes, name, codes):
 
 
 def test_a_reason_of_a_rule_reaches_the_report():
-    assert "hangs with driver 570" in run(rules="  - {name: r, deny: [fast], reason: hangs with driver 570}\n").to_text()
+    assert (
+        "hangs with driver 570" in run(rules="  - {name: r, deny: [fast], reason: hangs with driver 570}\n").to_text()
+    )
 
 
 def test_a_pattern_never_brings_a_last_resort():

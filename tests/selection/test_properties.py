@@ -43,7 +43,9 @@ FIELDS = {
     "swiglu_limit": st.sampled_from([None, 7.0]),
     "layer": st.sampled_from([None, "model.layers.0.mlp"]),
 }
-BACKENDS = st.sampled_from([None, "auto", "cpu", "reference", "cpu/CPUExpertsInt8", "nothing", "moe-select:cpu", "*", ""])
+BACKENDS = st.sampled_from(
+    [None, "auto", "cpu", "reference", "cpu/CPUExpertsInt8", "nothing", "moe-select:cpu", "*", ""]
+)
 
 
 def build(fields):
@@ -74,7 +76,10 @@ def test_every_request_is_answered(request, name, backend):
 @settings(max_examples=200, deadline=None)
 @given(REQUESTS, st.sampled_from(preset_names()), st.sampled_from(["cpu", "reference"]))
 def test_require_selects_it_or_refuses(request, name, backend):
-    text = f"version: 1\nschemes:\n  all:\n    match: [[none, none]]\n    backends: [cpu, reference]\nrules:\n  - name: only\n    require: [{backend}]\n"
+    text = (
+        f"version: 1\nschemes:\n  all:\n    match: [[none, none]]\n    backends: [cpu, reference]\n"
+        f"rules:\n  - name: only\n    require: [{backend}]\n"
+    )
     selection = explain(request, environment=preset(name), policy=parse_policy(text))
     assert selection.backend in (backend, None)
     assert selection.winner is not None or all(candidate.refusals for candidate in selection.candidates)
@@ -133,7 +138,9 @@ for environment in presets:
                 count += 1
 assert count > 100
 """
-    done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=dict(os.environ), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
