@@ -2,7 +2,8 @@
 
     python benchmarks/cpu.py [--threads 2] [--seconds 1.5] [--out FILE]
 
-All contenders run in one process, round by round, each call with other tokens; a time is the median over the rounds.
+Each contender runs beside the baseline in one process, call by call in turns and each call with other tokens, so that both
+meet the same machine and the same caches; a time is the median over the rounds, a ratio that of one pair's medians.
 Memory is measured in a process of its own: the highest resident set while the kernel is built and run, above what the int8
 weights left it at.
 
@@ -12,6 +13,7 @@ Legend: T tokens, E experts, H hidden size, I intermediate size.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import datetime
 import json
 import math
@@ -69,22 +71,23 @@ def make_layer(sizes: dict[str, int]) -> Layer:
     return Layer(calls, requests, weights)
 
 
-def measure(layer: Layer, tokens: int, seconds: float) -> dict[str, float]:
-    """Median milliseconds of each contender, taken in turns."""
-    request = next(iter(layer.requests.values()))
-    inputs = [random_tokens(request, tokens, seed) for seed in range(INPUTS)]
-    times: dict[str, list[float]] = {name: [] for name in layer.calls}
-    for call in layer.calls.values():
+def measure(layer: Layer, name: str, tokens: int, seconds: float) -> tuple[float, float]:
+    """Median milliseconds of one contender and of the baseline, taken in turns."""
+    inputs = [random_tokens(layer.requests[name], tokens, seed) for seed in range(INPUTS)]
+    calls = (layer.calls[name], layer.calls[BASELINE])
+    times: tuple[list[float], list[float]] = ([], [])
+    for call in calls:
         call(*inputs[0])
-    end = time.perf_counter() + seconds * len(times)
+    end = time.perf_counter() + 2 * seconds
     rounds = 0
     while rounds < 5 or time.perf_counter() < end:
-        for name, call in layer.calls.items():
+        for call, taken in zip(calls, times, strict=True):
             start = time.perf_counter()
             call(*inputs[rounds % INPUTS])
-            times[name].append(time.perf_counter() - start)
+            taken.append(time.perf_counter() - start)
         rounds += 1
-    return {name: median(values) * 1e3 for name, values in times.items()}
+    own, baseline = (median(taken) * 1e3 for taken in times)
+    return own, baseline
 
 
 def error(layer: Layer, name: str) -> float:
@@ -101,8 +104,13 @@ def rows(seconds: float) -> Iterator[dict[str, Any]]:
     for label, sizes, tokens in track(steps, "measuring", console=Console(stderr=True)):
         if label not in layers:
             layers = {label: make_layer(sizes)}
-        times = measure(layers[label], tokens, seconds)
-        yield {"shape": label, "tokens": tokens, "milliseconds": times}
+        pairs = {name: measure(layers[label], name, tokens, seconds) for name in PAIRS}
+        yield {
+            "shape": label,
+            "tokens": tokens,
+            "milliseconds": {name: {"own": own, BASELINE: baseline} for name, (own, baseline) in pairs.items()},
+            "ratios": {name: baseline / own for name, (own, baseline) in pairs.items()},
+        }
 
 
 def resident(field: str) -> int:
@@ -121,6 +129,8 @@ def extra_memory(sizes: dict[str, int]) -> float:
     select(small, backend="cpu").build(MoEWeights.random(small))(*random_tokens(small, 4))
     weights = MoEWeights.random(request)
     inputs = [random_tokens(request, tokens) for tokens in TOKENS]
+    # Freed heap goes back to the system, so that new memory shows as growth.
+    ctypes.CDLL(None).malloc_trim(0)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     kernel = select(request, backend="cpu").build(weights)
@@ -150,7 +160,8 @@ def print_table(result: dict[str, Any]) -> None:
         table.add_column(header, justify="right")
     for row in result["rows"]:
         ratios = (f"{row['ratios'][name]:.2f}x" for name in PAIRS)
-        table.add_row(row["shape"], str(row["tokens"]), f"{row['milliseconds'][BASELINE]:.2f}", *ratios)
+        baseline = min(times[BASELINE] for times in row["milliseconds"].values())
+        table.add_row(row["shape"], str(row["tokens"]), f"{baseline:.2f}", *ratios)
     Console(width=140).print(table)
     for name, value in result["geometric_mean"].items():
         low, wrong = result["lowest"][name], result["errors"][name]
@@ -169,9 +180,6 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         memory = {label: round(pool.apply(extra_memory, (sizes,)), 2) for label, sizes in SHAPES.items()}
     found = list(rows(arguments.seconds))
-    for row in found:
-        base = row["milliseconds"][BASELINE]
-        row["ratios"] = {name: base / row["milliseconds"][name] for name in PAIRS}
     errors = {label: make_layer(sizes) for label, sizes in SHAPES.items()}
     result = {
         "machine": machine(),

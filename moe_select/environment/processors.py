@@ -34,7 +34,7 @@ _ARM_PARTS: Final = {
     "0xd84": "neoverse_v3",
 }
 _ZEN4_MODELS: Final = (*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0))
-_X86_MODELS: Final[dict[tuple[str | None, int | None, int | None], str]] = {
+_X86_MODELS: Final = {
     **{("AuthenticAMD", 25, model): "zen4" for model in _ZEN4_MODELS},
     ("GenuineIntel", 6, 0xAD): "graniterapids",
     ("GenuineIntel", 6, 0xAE): "graniterapids",

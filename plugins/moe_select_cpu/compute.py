@@ -19,10 +19,10 @@ from moe_select.kernels.placement import local_ids
 from moe_select.kernels.weights import MoEWeights
 from moe_select.vocabulary import MoEConfig
 
-BLOCK: Final = 64
+BLOCK: Final = 128
 """Rows after which a block is full: enough for one pass of the element-wise work, and few enough to stay in cache."""
 PIECE: Final = 128
-"""Most rows of one GEMM call."""
+"""Most rows of one GEMM call. Measured on Zen 4 beside 64, 192 and 256, as is BLOCK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,13 @@ def _span(block: list[Piece]) -> slice:
 
 def _gemm(operand: Operand, rows: Rows, block: list[Piece]) -> Tensor:
     """``[B, N]`` in float32 with scales and biases; ``rows`` are those of the block."""
-    first = block[0].rows.start
-    parts = []
-    for expert, span in block:
-        part = operand.experts[expert](rows.values[span.start - first : span.stop - first])
-        parts.append(part)
-    out_BN = parts[0] if len(parts) == 1 else torch.cat(parts)
+    first, experts = block[0].rows.start, operand.experts
+    if len(block) == 1:
+        out_BN = experts[block[0].expert](rows.values)
+    else:
+        # One split is cheaper than a slice for every expert.
+        values = rows.values.split([span.stop - span.start for _, span in block])
+        out_BN = torch.cat([experts[expert](part) for (expert, _), part in zip(block, values, strict=True)])
     if rows.scale is not None:
         out_BN = out_BN.mul_(rows.scale)
     if operand.bias_EN is not None:

@@ -13,6 +13,7 @@ from typing import Final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from moe_select.kernels.quant_config import QuantConfig
 from moe_select.vocabulary import PER_TENSOR
@@ -20,6 +21,22 @@ from moe_select_cpu.compute import Rows
 
 ZERO_POINT: Final = 128
 HIGHEST: Final = 127.0
+FEW_ROWS: Final = 8
+FINE: Final = 8
+COARSE: Final = 16
+"""Numbers of rows that are multiplied: any up to 8, multiples of 8 up to 32, multiples of 16 beyond."""
+
+
+def rounded_rows(rows: int) -> int:
+    """The number of rows that oneDNN is given.
+
+    It makes and keeps a primitive for every size it meets, which takes about ten times as long as one multiplication and most of
+    a megabyte on AMX. A handful of sizes is made once; the processor multiplies blocks of 8 or 16 rows in any case.
+    """
+    if rows <= FEW_ROWS:
+        return rows
+    step = FINE if rows <= 4 * FINE else COARSE
+    return -(-rows // step) * step
 
 
 class Int8Linear:
@@ -40,8 +57,10 @@ class Int8Linear:
 
     def __call__(self, values: Tensor) -> Tensor:
         """``[T, K]`` in uint8 to ``[T, N]`` in float32."""
-        return torch.ops.onednn.qlinear_pointwise(
-            values,
+        rows = values.shape[0]
+        padding = rounded_rows(rows) - rows
+        out_TN = torch.ops.onednn.qlinear_pointwise(
+            pad(values, (0, 0, 0, padding)) if padding else values,
             1.0,
             ZERO_POINT,
             self.packed,
@@ -55,6 +74,7 @@ class Int8Linear:
             [],
             "",
         )
+        return out_TN[:rows] if padding else out_TN
 
 
 class Quantizer:
@@ -75,8 +95,8 @@ class Quantizer:
         rows = rows.float()
         scale = self.static
         if scale is None:
-            # The largest magnitude of a row, without a tensor of magnitudes.
-            low, high = rows.aminmax(dim=-1, keepdim=True)
+            # The largest magnitude of a row. Two vectorized passes: aminmax is one, but scalar along the last dimension.
+            high, low = rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True)
             scale = torch.maximum(high, low.neg_()) / HIGHEST
             scale = scale.amax(0, keepdim=True) if self.shared_scale else scale
         shifted = (rows / scale).round_()
