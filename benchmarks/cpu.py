@@ -4,8 +4,9 @@
 
 Each contender runs beside the baseline in one process, call by call in turns and each call with other tokens, so that both
 meet the same machine and the same caches; a time is the median over the rounds, a ratio that of one pair's medians.
-Memory is measured in a process of its own: the highest resident set while the kernel is built and run, above what the int8
-weights left it at.
+Memory is measured in processes of their own: the highest resident set while the kernel is built and run, above what the int8
+weights left it at. Once as the process runs by default, ``resident``, where glibc keeps freed blocks of some megabytes in its heap;
+and once with every such block given back when it is freed, ``in_use``, which is what the kernel needs.
 
 Legend: T tokens, E experts, H hidden size, I intermediate size.
 """
@@ -18,6 +19,7 @@ import datetime
 import json
 import math
 import multiprocessing
+import os
 import platform
 import re
 import time
@@ -49,6 +51,10 @@ PAIRS = {
 BASELINE = "grouped_mm bfloat16"
 INPUTS = 8
 """Different inputs of one size, so that one token does not always meet the same experts in cache."""
+M_MMAP_THRESHOLD = -3
+"""The parameter of glibc's mallopt(3)."""
+MMAP_THRESHOLD = 128 * 1024
+"""Bytes; glibc's own initial value, which stays where it is once it is set."""
 
 
 class Layer(NamedTuple):
@@ -119,9 +125,11 @@ def resident(field: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def extra_memory(sizes: dict[str, int]) -> float:
+def extra_memory(sizes: dict[str, int], threads: int, give_back: bool) -> float:
     """Peak memory of building and running W8A8, above the int8 weights, as a multiple of them."""
-    torch.set_num_threads(torch.get_num_threads())
+    torch.set_num_threads(threads)
+    if give_back:
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
     weight_key, activation_key = PAIRS["int8 W8A8"]
     request = MoEConfig(**sizes, weight_key=weight_key, activation_key=activation_key)
     # Libraries load and thread pools start on a small layer first: that is not memory of this one.
@@ -146,6 +154,7 @@ def machine() -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "device": environment.device.name,
         "uarch": environment.cpu.uarch,
+        "isa": os.environ.get("ONEDNN_MAX_CPU_ISA", "all"),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -166,7 +175,8 @@ def print_table(result: dict[str, Any]) -> None:
     for name, value in result["geometric_mean"].items():
         low, wrong = result["lowest"][name], result["errors"][name]
         print(f"{name}: geometric mean {value:.2f}x, lowest {low:.2f}x, error against float64 {wrong}")
-    print(f"peak extra memory of W8A8, in int8 weights: {result['extra_memory']}")
+    for label, value in result["extra_memory"].items():
+        print(f"{label}: peak extra memory of W8A8 in int8 weights {value}")
 
 
 def main() -> None:
@@ -178,7 +188,13 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        memory = {label: round(pool.apply(extra_memory, (sizes,)), 2) for label, sizes in SHAPES.items()}
+        memory = {
+            label: {
+                name: round(pool.apply(extra_memory, (sizes, arguments.threads, give_back)), 2)
+                for name, give_back in (("resident", False), ("in_use", True))
+            }
+            for label, sizes in SHAPES.items()
+        }
     found = list(rows(arguments.seconds))
     errors = {label: make_layer(sizes) for label, sizes in SHAPES.items()}
     result = {

@@ -65,7 +65,7 @@ def activate(h: Tensor, request: MoEConfig) -> Tensor:
         return functional.silu(gate).clamp(max=limit) * up.clamp(-limit, limit)
     if activation is Activation.SITU:
         return _situ(gate, up, request)
-    return _PLAIN[activation.value](gate) * up
+    return _PLAIN[activation.value](gate).mul_(up)
 
 
 def has_constants(request: MoEConfig) -> bool:

@@ -39,6 +39,18 @@ def rounded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
+def window_of(span: slice, length: int) -> tuple[slice, slice]:
+    """The rows that oneDNN is given for a span, and where the span lies among them.
+
+    Neighbours fill the number up: they cost what padding would, and nothing is copied. The window ends past ``length`` where there
+    are too few of them.
+    """
+    rows = span.stop - span.start
+    size = rounded_rows(rows)
+    start = max(0, min(span.start, length - size))
+    return slice(start, start + size), slice(span.start - start, span.stop - start)
+
+
 class Int8Linear:
     """One expert's weights, packed for oneDNN.
 
@@ -55,12 +67,12 @@ class Int8Linear:
         self.scale_N = scale.float().expand(rows, 1).reshape(rows).contiguous()
         self.zero_points_N = torch.zeros(rows, dtype=torch.int32)
 
-    def __call__(self, values: Tensor) -> Tensor:
-        """``[T, K]`` in uint8 to ``[T, N]`` in float32."""
-        rows = values.shape[0]
-        padding = rounded_rows(rows) - rows
-        out_TN = torch.ops.onednn.qlinear_pointwise(
-            pad(values, (0, 0, 0, padding)) if padding else values,
+    def __call__(self, values: Tensor, span: slice) -> Tensor:
+        """The span's rows of ``[T, K]`` in uint8 to ``[span, N]`` in float32."""
+        window, inside = window_of(span, len(values))
+        missing = window.stop - len(values)
+        out = torch.ops.onednn.qlinear_pointwise(
+            pad(values, (0, 0, 0, missing)) if missing > 0 else values[window],
             1.0,
             ZERO_POINT,
             self.packed,
@@ -74,7 +86,7 @@ class Int8Linear:
             [],
             "",
         )
-        return out_TN[:rows] if padding else out_TN
+        return out[inside]
 
 
 class Quantizer:

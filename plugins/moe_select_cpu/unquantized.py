@@ -15,6 +15,6 @@ class PlainLinear:
     def __init__(self, w_NK: Tensor, scale: Tensor | None) -> None:  # noqa: ARG002
         self.w_NK = w_NK
 
-    def __call__(self, values: Tensor) -> Tensor:
-        """``[T, K]`` to ``[T, N]`` in float32."""
-        return linear(values.to(self.w_NK.dtype), self.w_NK).float()
+    def __call__(self, values: Tensor, span: slice) -> Tensor:
+        """The span's rows of ``[T, K]`` to ``[span, N]`` in float32."""
+        return linear(values[span].to(self.w_NK.dtype), self.w_NK).float()

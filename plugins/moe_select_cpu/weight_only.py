@@ -36,8 +36,9 @@ class WeightOnlyLinear:
         self.scale_N = scale.float().reshape(-1)
         self.ones_N = torch.ones(w_NK.shape[0], dtype=torch.bfloat16)
 
-    def __call__(self, values: Tensor) -> Tensor:
-        """``[T, K]`` in bfloat16, float16 or float32 to ``[T, N]`` in float32."""
+    def __call__(self, values: Tensor, span: slice) -> Tensor:
+        """The span's rows of ``[T, K]`` in bfloat16, float16 or float32 to ``[span, N]`` in float32."""
+        values = values[span]
         few = len(values) <= FEW_ROWS and values.data_ptr() % ALIGNMENT == 0
         if few and self.is_aligned and values.dtype is torch.bfloat16:
             out_TN = torch._weight_int8pack_mm(values, self.w_NK, self.ones_N).float()
