@@ -87,8 +87,7 @@ def demo_command(
         finish(False)
     _measure(selection, tokens, seed)
     click.echo("\nThe same request elsewhere:")
-    for preset in PRESETS:
-        click.echo(f"  {_decide(request, None, preset).log_line()}")
+    show(_elsewhere({name: _decide(request, None, name) for name in PRESETS}))
 
 
 def _decide(request: MoEConfig, backend: str | None, preset_name: str | None = None) -> Selection:
@@ -141,6 +140,24 @@ def _table(measurements: list[Measurement], baseline: str) -> Table:
             _ratio(row.bf16_seconds / row.seconds),
             f"{row.error:.2%}",
         )
+    return table
+
+
+def _elsewhere(selections: dict[str, Selection]) -> Table:
+    """What other machines would run, and what decided it."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in ("preset", "device", "runs", "because"):
+        table.add_column(header)
+    for name, selection in selections.items():
+        if selection.winner is not None:
+            runs, because = selection.winner.name, f"first that can, of those at {selection.deciding}"
+        else:
+            nearest = selection.refused[0]
+            runs, because = "nothing", f"{nearest.name}: {nearest.refusals[0].detail}"
+        table.add_row(name, selection.environment.device.name, runs, because)
     return table
 
 

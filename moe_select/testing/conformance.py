@@ -21,11 +21,11 @@ from torch import Tensor
 from moe_select.environment import Environment
 from moe_select.kernels import Experts, MoEWeights
 from moe_select.kernels.kernel import MoEKernel, MonolithicMoEKernel
-from moe_select.kernels.routing import Router
 from moe_select.plugins import Registry
 from moe_select.selection import Selection, override, select
 from moe_select.support import Code, Refusal
 from moe_select.testing.bounds import error_bound
+from moe_select.testing.cases import bits, is_row_wise, label, logits_of
 from moe_select.testing.float64 import oracle
 from moe_select.testing.layers import Tokens, random_tokens, relative_error
 from moe_select.vocabulary import MoEConfig, ParallelConfig, RoutingMethod
@@ -98,13 +98,13 @@ class ExpertsConformance:
     @classmethod
     def dynamic_samples(cls) -> list[MoEConfig]:
         """Requests whose rows do not share a scale and whose scales are not given: a bad row shows, and in itself only."""
-        return cls._spread([request for request in cls.requests() if _is_row_wise(request)])
+        return cls._spread([request for request in cls.requests() if is_row_wise(request)])
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Parametrize by the declaration."""
         for argument, source in (("case", self.requests), ("sample", self.samples), ("row_wise", self.dynamic_samples)):
             if argument in metafunc.fixturenames:
-                metafunc.parametrize(argument, source(), ids=_label)
+                metafunc.parametrize(argument, source(), ids=label)
 
     def select(self, request: MoEConfig) -> Selection:
         """Select the class under test."""
@@ -191,7 +191,7 @@ class ExpertsConformance:
         before = [part.clone() for part in (*tokens, *(tensor for _, tensor in weights.tensors()))]
         self.call(kernel, tokens)
         after = (*tokens, *(tensor for _, tensor in weights.tensors()))
-        assert all(torch.equal(_bits(a), _bits(b)) for a, b in zip(before, after, strict=True))
+        assert all(torch.equal(bits(a), bits(b)) for a, b in zip(before, after, strict=True))
 
     def test_bad_rows_stay_in_their_row(self, row_wise: MoEConfig) -> None:
         """NaN and Inf are neither spread nor swallowed."""
@@ -276,29 +276,3 @@ class ExpertsConformance:
 
         with override(backend=self.backend, environment=self.environment, registry=self.registry):
             return {refusal.code for candidate in explain(request).refused for refusal in candidate.refusals}
-
-
-def logits_of(tokens: Tokens, request: MoEConfig, router: Router) -> Tensor:
-    """Router logits that put a token's own experts first."""
-    logits_TG = torch.randn(len(tokens.x_TH), request.num_experts or 0, generator=torch.Generator().manual_seed(7))
-    logits_TG = logits_TG.to(tokens.x_TH.device)
-    order_TK = torch.arange(router.topk, 0, -1, device=logits_TG.device).expand(tokens.topk_ids_TK.shape) + 4.0
-    logits_TG.scatter_(1, tokens.topk_ids_TK.long(), order_TK)
-    return logits_TG.to(getattr(torch, request.resolved_router_logits_dtype))
-
-
-def _is_row_wise(request: MoEConfig) -> bool:
-    key = request.activation_key
-    if key is None:
-        return True
-    second = key.scale2 is None or not key.scale2.static
-    return not key.static and key.group.row == 1 and second
-
-
-def _label(request: MoEConfig) -> str:
-    keys = f"{request.weight_key or 'none'}-{request.activation_key or 'none'}"
-    return f"{keys}-{request.activation.value}-{request.in_dtype}"
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    return tensor.contiguous().reshape(-1).view(torch.uint8)

@@ -106,13 +106,14 @@ def run(out_TH: Tensor, inputs: ExpertInputs, layer: Layer, request: MoEConfig) 
     x = layer.gemm1.quantizer(inputs.x)
     total_TH = torch.zeros(out_TH.shape, dtype=torch.float32)
     blocks = list(_blocks(counts_E))
-    hidden = (_gemm(layer.gemm1, x[token_R[_span(block)]], block) for block in blocks)
+    hidden = (activate(_gemm(layer.gemm1, x[token_R[_span(block)]], block), request) for block in blocks)
     if layer.gemm2.shared_scale and blocks:
         # The scale is that of all rows, so they are quantized together and handed on block by block.
-        whole = layer.gemm2.quantizer(torch.cat([activate(h_BF, request) for h_BF in hidden]))
+        whole = layer.gemm2.quantizer(torch.cat(list(hidden)))
         quantized: Iterator[Rows] = (whole[_span(block)] for block in blocks)
     else:
-        quantized = (layer.gemm2.quantizer(activate(h_BF, request)) for h_BF in hidden)
+        # Not a generator expression: its variable would keep one block's activations while the next are computed.
+        quantized = map(layer.gemm2.quantizer, hidden)
     for block, rows in zip(blocks, quantized, strict=True):
         span = _span(block)
         total_TH.index_add_(0, token_R[span], _gemm(layer.gemm2, rows, block, weight_R1[span]))
