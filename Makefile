@@ -23,7 +23,7 @@ demo: $(READY)  ## build one int8 MoE layer, run it, explain the choice (no GPU 
 	$(BIN)/moe-select demo
 
 test: $(READY)  ## run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: $(READY)  ## lint, format, types, tests
 	$(BIN)/ruff check .

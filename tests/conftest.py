@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Before torch is imported: workers side by side that all use every core wait for each other most of the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import moe_select
 
 ROOT = Path(__file__).parents[1]

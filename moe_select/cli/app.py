@@ -125,7 +125,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 )
 @click.version_option(package_name="moe-select", prog_name="moe-select")
 def application() -> None:
-    r"""Decides which mixture-of-experts (MoE) kernel runs, and says why.
+    """Decides which mixture-of-experts (MoE) kernel runs, and says why.
 
     \b
     Example:

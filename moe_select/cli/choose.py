@@ -19,7 +19,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the whole re
 @decision_options
 @_JSON
 def select_command(as_json: bool, **options: Any) -> None:
-    r"""Print the backend and the class that would run a layer; without one, every reason on stderr.
+    """Print the backend and the class that would run a layer; without one, every reason on stderr.
 
     Exit code 0 when a backend was found, 1 when none can run the layer.
 
@@ -42,7 +42,7 @@ def select_command(as_json: bool, **options: Any) -> None:
 @_JSON
 @click.option("--text", "as_text", is_flag=True, help="Print plain text, as exceptions carry it.")
 def explain_command(as_json: bool, as_text: bool, **options: Any) -> None:
-    r"""Show every candidate: what would run and why, what was outranked, what was refused and all the reasons.
+    """Show every candidate: what would run and why, what was outranked, what was refused and all the reasons.
 
     Exit code 0 when a backend was found, 1 when none can run the layer.
 

@@ -59,7 +59,7 @@ def demo_command(
     backend: str | None,
     seed: int,
 ) -> None:
-    r"""Build one MoE layer of the size of Qwen3-30B-A3B with random weights, quantize it to int8, explain which backend
+    """Build one MoE layer of the size of Qwen3-30B-A3B with random weights, quantize it to int8, explain which backend
     runs it, run it, and compare it with a float64 reference and with the same layer in bfloat16.
 
     Takes about a minute on two cores and 5 GB of memory. Exit code 1 when no backend can run the layer.

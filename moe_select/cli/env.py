@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--presets", is_flag=True, help="List the named machines.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON that --environment reads.")
 def env_command(presets: bool, as_json: bool, **options: Any) -> None:
-    r"""Show the environment that decisions are made for: this machine, or a preset.
+    """Show the environment that decisions are made for: this machine, or a preset.
 
     \b
     Examples:

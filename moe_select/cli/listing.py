@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("backends", nargs=-1, metavar="[BACKEND]...")
 @click.option("--json", "as_json", is_flag=True, help="Print everything that the classes declare as JSON.")
 def list_command(backends: tuple[str, ...], as_json: bool) -> None:
-    r"""List installed backends, their classes best first, and what these support.
+    """List installed backends, their classes best first, and what these support.
 
     \b
     Examples:

@@ -43,7 +43,7 @@ def matrix_command(
     as_json: bool,
     markdown: bool,
 ) -> None:
-    r"""Show which backend the policy chooses for each quantization on each device, and in parentheses which others run
+    """Show which backend the policy chooses for each quantization on each device, and in parentheses which others run
     when they are named. Sizes are left open, so a layer may still be refused for its shape.
 
     \b

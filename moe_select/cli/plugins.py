@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("plugins")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plugins_command(as_json: bool) -> None:
-    r"""Show installed plugins: the version, the state, and what each one provides or why it is broken.
+    """Show installed plugins: the version, the state, and what each one provides or why it is broken.
 
     Exit code 0 when all of them work, 1 when one is broken.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Warnings are problems too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON.")
 def lint_command(file: str, strict: bool, as_json: bool) -> None:
-    r"""Check a policy file (- reads stdin) as a layer on the packaged default. Prints every problem with its place.
+    """Check a policy file (- reads stdin) as a layer on the packaged default. Prints every problem with its place.
 
     Exit code 0 without errors, 1 with errors.
 
@@ -74,7 +74,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
 
 @click.command("schema")
 def schema_command() -> None:
-    r"""Print the JSON schema of policy files, with the names and options of installed backends, for editors.
+    """Print the JSON schema of policy files, with the names and options of installed backends, for editors.
 
     \b
     Example:
@@ -91,7 +91,7 @@ def schema_command() -> None:
 @click.option("--origin", is_flag=True, help="Print each value with the file, line and column it comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print values and origins as JSON.")
 def config_command(policy: str | None, origin: bool, as_json: bool) -> None:
-    r"""Print the policy in force: all layers, merged, as YAML that could replace them.
+    """Print the policy in force: all layers, merged, as YAML that could replace them.
 
     \b
     Examples:

@@ -33,7 +33,8 @@ def test_help_has_an_example(run, name):
     result = run(name, "--help")
     assert result.exit_code == 0
     assert "Example" in result.stdout
-    assert f"moe-select {name}" in result.stdout
+    assert f"\n  moe-select {name}" in result.stdout.replace("    moe", "  moe")
+    assert "\\b" not in result.stdout
 
 
 def test_the_list_of_commands_is_complete(run):
