@@ -16,7 +16,7 @@ $(READY): pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "moe_select needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt hatchling
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt --no-build-isolation -e '.[cpu,reference,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt --no-build-isolation -e '.[cpu,reference,triton,dev]'
 	touch $(READY)
 
 demo: $(READY)  ## build one int8 MoE layer, run it, explain the choice (no GPU needed)

@@ -86,6 +86,9 @@ class Environment(FrozenModel):
     os: str = "linux"
     preset: str | None = None
     """Name of the preset this came from; None when probed or hand-made."""
+    tensors_on: str | None = None
+    """What torch calls the device that holds the tensors, where it is not the device itself: kernels written for a GPU that an
+    interpreter runs on the host. No decision depends on it."""
 
     @field_validator("libraries", mode="before")
     @classmethod
@@ -97,7 +100,7 @@ class Environment(FrozenModel):
     @property
     def fingerprint(self) -> str:
         """16 hex digits that depend on the facts and not on the order they were given in."""
-        facts = json.dumps(self.model_dump(mode="json", exclude={"preset"}), sort_keys=True)
+        facts = json.dumps(self.model_dump(mode="json", exclude={"preset", "tensors_on"}), sort_keys=True)
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def version(self, library: str) -> str | None:

@@ -78,7 +78,7 @@ def build(
 
 
 def _check_device(environment: Environment, weights: MoEWeights) -> None:
-    wanted = _TORCH_DEVICES.get(environment.device.type)
+    wanted = environment.tensors_on or _TORCH_DEVICES.get(environment.device.type)
     if wanted is not None and weights.device.type != wanted:
         raise BuildError(
             f"the selection was made for a {environment.device.type.value} device, the weights are on {weights.device}; "
