@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from moe_select.kernels import call_checks
+from moe_select.kernels import call_checks, operator
 from moe_select.kernels.workspace import acquire
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class _Kernel:
         self.selection, self.request, self.device = selection, request, device
         self.experts, self.prepare_finalize, self._prepared = experts, prepare_finalize, prepared
         self._dtype = getattr(torch, request.in_dtype)
+        self._number = operator.number_of(self)
 
     def __repr__(self) -> str:
         name = f"{self.selection.backend}/{type(self.experts).__name__}"
@@ -99,6 +100,22 @@ class MoEKernel(_Kernel):
             KernelCallError: the tensors do not fit; lists everything that is wrong.
 
         """
+        if torch.compiler.is_compiling():
+            on_input = apply_router_weight_on_input
+            made = operator.modular(x_TH, topk_weights_TK, topk_ids_TK, expert_map, on_input, self._number)
+            return made if out is None else out.copy_(made)
+        return self.run(x_TH, topk_weights_TK, topk_ids_TK, expert_map, apply_router_weight_on_input, out)
+
+    def run(
+        self,
+        x_TH: Tensor,
+        topk_weights_TK: Tensor,
+        topk_ids_TK: Tensor,
+        expert_map: Tensor | None = None,
+        apply_router_weight_on_input: bool = False,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """What :meth:`__call__` does where nothing is being compiled."""
         call_checks.check_modular(
             self, x_TH, topk_weights_TK, topk_ids_TK, expert_map, apply_router_weight_on_input, out
         )
@@ -167,6 +184,15 @@ class MonolithicMoEKernel(_Kernel):
             KernelCallError: the tensors do not fit; lists everything that is wrong.
 
         """
+        if torch.compiler.is_compiling():
+            made = operator.monolithic(x_TH, router_logits_TG, expert_map, self._number)
+            return made if out is None else out.copy_(made)
+        return self.run(x_TH, router_logits_TG, expert_map, out)
+
+    def run(
+        self, x_TH: Tensor, router_logits_TG: Tensor, expert_map: Tensor | None = None, out: Tensor | None = None
+    ) -> Tensor:
+        """What :meth:`__call__` does where nothing is being compiled."""
         call_checks.check_monolithic(self, x_TH, router_logits_TG, expert_map, out)
         target_TH = self._target(out, x_TH)
         tokens = x_TH.shape[0]

@@ -43,6 +43,8 @@ class _TritonExperts(ModularExperts):
     """What both formats share."""
 
     support = _SUPPORT
+    _batched: ClassVar[bool] = False
+    _layer: Layer
 
     @classmethod
     def refusals(cls, request: MoEConfig, environment: Environment, options: BaseModel | None) -> Iterator[Refusal]:  # noqa: ARG003
@@ -56,7 +58,12 @@ class _TritonExperts(ModularExperts):
         """Keep references to contiguous weights: nothing is copied."""
         from moe_select_triton.prepare import make_layer
 
-        return make_layer(weights, self.request, self.quant_config)
+        self._layer = make_layer(weights, self.request, self.quant_config)
+        return self._layer
+
+    def workspace(self, num_tokens: int, topk: int) -> Mapping[str, BufferSpec]:
+        """One part of memory that all launches of a call share."""
+        return {"scratch": BufferSpec((self._layer.nbytes(num_tokens, topk, self._batched),), "uint8")}
 
 
 class TritonExperts(_TritonExperts):
@@ -64,20 +71,14 @@ class TritonExperts(_TritonExperts):
 
     expects_unquantized_inputs: ClassVar[bool] = True
 
-    def workspace(self, num_tokens: int, topk: int) -> Mapping[str, BufferSpec]:
-        """One part of memory that all launches share."""
-        return {}
-
-    def apply(self, out: Tensor, inputs: ExpertInputs, prepared: Layer, workspace: Workspace) -> None:  # noqa: ARG002
+    def apply(self, out: Tensor, inputs: ExpertInputs, prepared: Layer, workspace: Workspace) -> None:
         """Write the weighted sum ``[T, H]``."""
-        import torch
-
         ids = inputs.topk_ids_TK
         program = prepared.program(ids.shape[0], ids.shape[1], inputs.expert_map_G is not None, ids.dtype)
         given = {"x": inputs.x, "weights": inputs.topk_weights_TK, "ids": ids, "out": out}
         if inputs.expert_map_G is not None:
             given["map"] = inputs.expert_map_G
-        program.run(given, torch.empty(program.nbytes, dtype=torch.uint8, device=out.device))
+        program.run(given, workspace["scratch"])
 
 
 class BatchedTritonExperts(_TritonExperts):
@@ -85,11 +86,10 @@ class BatchedTritonExperts(_TritonExperts):
 
     activation_format = ActivationFormat.BATCHED_EXPERTS
     reduces: ClassVar[bool] = False
+    _batched: ClassVar[bool] = True
 
-    def apply(self, out: Tensor, inputs: ExpertInputs, prepared: Layer, workspace: Workspace) -> None:  # noqa: ARG002
+    def apply(self, out: Tensor, inputs: ExpertInputs, prepared: Layer, workspace: Workspace) -> None:
         """Write ``[E, M, H]``; rows past an expert's count are left as they are."""
-        import torch
-
         assert inputs.expert_num_tokens_E is not None
         ids, width = inputs.topk_ids_TK, inputs.x.shape[1]
         if not width:
@@ -98,4 +98,4 @@ class BatchedTritonExperts(_TritonExperts):
         given = {"x": inputs.x, "counts": inputs.expert_num_tokens_E, "ids": ids, "out": out}
         if inputs.x_scale is not None:
             given["x_scale"] = inputs.x_scale
-        program.run(given, torch.empty(program.nbytes, dtype=torch.uint8, device=out.device))
+        program.run(given, workspace["scratch"])

@@ -62,6 +62,10 @@ class Layer:
         E, H, I = self.w2.w.shape
         return E, H, I
 
+    def nbytes(self, tokens: int, topk: int, batched: bool) -> int:
+        """Scratch memory of a call; ``tokens`` are rows per expert where ``batched``."""
+        return self.program(tokens, topk, False, torch.int32, tokens if batched else 0).nbytes
+
     def program(self, tokens: int, topk: int, has_map: bool, ids: torch.dtype, batched: int = 0) -> Program:
         """The launches for a number of tokens (rows per expert where ``batched``)."""
         key = (tokens, topk, has_map, ids, batched)

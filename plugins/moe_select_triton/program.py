@@ -251,6 +251,8 @@ def make_program(
     if batched:
         assert isinstance(plan.gemm1, Gemm)
         assert isinstance(plan.gemm2, Gemm)
+        if builder.quantized:
+            builder.dtypes["x"] = torch.int8
         builder.batched(plan.gemm1._replace(bm2=0), plan.gemm2._replace(bm2=0), batched)
     elif isinstance(plan.gemm1, Few):
         assert isinstance(plan.gemm2, Few)
