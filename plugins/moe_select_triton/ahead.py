@@ -16,9 +16,9 @@ import triton
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from triton.tools.tensor_descriptor import TensorDescriptor
+from triton.experimental.gluon._runtime import GluonASTSource
 
-from moe_select_triton.config import Plan, choose
+from moe_select_triton.config import choose
 from moe_select_triton.launch import Buffer, Given, Kernel, Step
 from moe_select_triton.layer import Layer, Program, Weights
 from moe_select_triton.program import make_program
@@ -40,9 +40,10 @@ def source(step: Step, dtypes: dict[str, torch.dtype]) -> ASTSource:
     kernel, signature, attributes = step.kernel, {}, {}
     names = kernel.function.arg_names
     for index, (name, item) in enumerate(zip(names, step.arguments, strict=False)):
-        if isinstance(item, TensorDescriptor):
+        if hasattr(item, "block_shape"):
             block = ", ".join(map(str, item.block_shape))
-            signature[name] = f"tensordesc<{_NAMES[item.base.dtype]}[{block}]>"
+            layout = f",{item.layout!r}" if hasattr(item, "layout") else ""
+            signature[name] = f"tensordesc<{_NAMES[item.base.dtype]}[{block}]{layout}>"
         elif isinstance(item, (Given, Buffer, Tensor)):
             dtype = dtypes[item.name] if isinstance(item, Given) else item.dtype
             signature[name] = f"*{_NAMES[dtype]}"
@@ -51,7 +52,8 @@ def source(step: Step, dtypes: dict[str, torch.dtype]) -> ASTSource:
             signature[name] = "i32"
     signature |= dict.fromkeys(kernel.constants, "constexpr")
     constants = {(names.index(name),): value for name, value in kernel.constants.items()}
-    return ASTSource(kernel.function, signature, constants, attributes)
+    make = GluonASTSource if kernel.function.is_gluon() else ASTSource
+    return make(kernel.function, signature, constants, attributes)
 
 
 def target_of(name: str) -> GPUTarget:
@@ -67,7 +69,7 @@ def compile_step(step: Step, dtypes: dict[str, torch.dtype], target: GPUTarget) 
     return triton.compile(source(step, dtypes), target=target, options=step.kernel.options)
 
 
-def layer_of(scheme: str, dtype: torch.dtype = torch.bfloat16, mode: int = 0, gated: bool = True, **changes: Any) -> Layer:
+def layer_of(scheme: str, dtype: torch.dtype = torch.bfloat16, mode: int = 0, gated: bool = True) -> Layer:
     """A layer without memory: 16 experts, H = 512, I = 256."""
     stored = dtype if scheme == "unquantized" else torch.int8
     operands = []
@@ -76,11 +78,7 @@ def layer_of(scheme: str, dtype: torch.dtype = torch.bfloat16, mode: int = 0, ga
         scale = None if scheme == "unquantized" else torch.empty(16, rows, device="meta")
         operands.append(Weights(w, scale, torch.empty(16, rows, dtype=dtype, device="meta"), torch.empty(1, device="meta")))
     act = ("silu" if gated else "relu2", None, None, None)
-    return Layer(*operands, dtype, scheme, mode, gated, False, act, lambda _tokens, _topk: _no_plan(), **changes)
-
-
-def _no_plan() -> Plan:
-    raise NotImplementedError("this layer is only compiled")
+    return Layer(*operands, dtype, scheme, mode, gated, False, act)
 
 
 def programs(target: GPUTarget) -> Iterator[tuple[str, Program]]:

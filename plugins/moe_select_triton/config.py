@@ -30,6 +30,9 @@ class Gemm(NamedTuple):
     """Weights come through a tensor-memory descriptor (Hopper and later)."""
     strip: int = 1
     """Tiles side by side that one program computes with the same rows; for a reduction of at most 4 * bk, and without bm2."""
+    overlap: bool = False
+    """Products of consecutive steps overlap (:mod:`moe_select_triton.kernels.hopper`): for int8, sorted rows, bk 128 and
+    weights that a descriptor can hold, on Hopper."""
 
     @property
     def rows(self) -> int:

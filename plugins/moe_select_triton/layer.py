@@ -52,8 +52,8 @@ class Layer:
     gated: bool
     interleaved: bool
     act: tuple[str, float | None, float | None, float | None]
-    planner: Callable[[int, int], Plan]
-    """``(tokens, topk)`` to a plan."""
+    planner: Callable[[int, int], Plan] | None = None
+    """``(tokens, topk)`` to a plan; None for layers that are only compiled."""
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
 
     @property
@@ -75,6 +75,7 @@ class Layer:
 
             if len(self.programs) >= MOST_PLANS:
                 self.programs.clear()
+            assert self.planner is not None
             found = self.programs[key] = make_program(self, self.planner(tokens, topk), tokens, topk, has_map, ids, batched)
         return found
 

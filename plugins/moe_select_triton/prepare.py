@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import torch
+import triton
 from torch import Tensor
 
 from moe_select.kernels.activations import OAI_ALPHA, OAI_BETA, OAI_LIMIT, SITU_BETA, STEP_LIMIT, has_constants
 from moe_select.vocabulary import Activation, ActivationFormat, MoEConfig
-from moe_select_triton.config import Plan, choose
+from moe_select_triton.config import LOOKUP_SLOTS, Plan, choose
 from moe_select_triton.layer import Layer, Weights
+from moe_select_triton.tuned import Shape, load, nearest
 
 if TYPE_CHECKING:
     from moe_select.kernels.quant_config import QuantConfig
@@ -24,8 +27,18 @@ _USUAL_ROWS: Final = 32
 Act = tuple[str, float | None, float | None, float | None]
 
 
-def make_layer(weights: MoEWeights, request: MoEConfig, config: QuantConfig) -> Layer:
-    """References to the weights, scales flattened, and what the kernels are compiled for."""
+def make_layer(
+    weights: MoEWeights, request: MoEConfig, config: QuantConfig, directory: Path | None = None
+) -> Layer:
+    """References to the weights, scales flattened, and what the kernels are compiled for.
+
+    Args:
+        weights: canonical.
+        request: the layer.
+        config: scales of activations.
+        directory: tuned launch configurations, looked through before those of the package.
+
+    """
     key = config.activation_key
     scheme = "unquantized" if weights.key is None else "w8a16" if key is None else "w8a8"
     mode = _TOKEN if key is None or config.per_token else _STATIC if key.static else _TENSOR
@@ -38,7 +51,7 @@ def make_layer(weights: MoEWeights, request: MoEConfig, config: QuantConfig) -> 
         )
         for name, static in (("w13", config.a1_scale), ("w2", config.a2_scale))
     )
-    return Layer(
+    layer = Layer(
         w13=w13,
         w2=w2,
         dtype=getattr(torch, request.in_dtype),
@@ -47,19 +60,40 @@ def make_layer(weights: MoEWeights, request: MoEConfig, config: QuantConfig) -> 
         gated=request.activation.is_gated,
         interleaved=request.activation is Activation.SWIGLUOAI,
         act=activation_of(request),
-        planner=_planner(scheme, w2.w, request),
     )
+    layer.planner = _planner(layer, request, directory)
+    return layer
 
 
-def _planner(scheme: str, w2: Tensor, request: MoEConfig) -> Callable[[int, int], Plan]:
-    experts = w2.shape[0]
-    hopper = w2.device.type == "cuda" and torch.version.cuda is not None
-    pdl = int(hopper and torch.cuda.get_device_capability(w2.device) >= (9, 0))
+def shape_of(layer: Layer, topk: int) -> Shape:
+    """What a file of launch configurations is about, for this layer."""
+    device = layer.w13.w.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    E, H, I = layer.sizes  # noqa: E741
+    return Shape(name, layer.scheme, str(layer.dtype).removeprefix("torch."), E, topk, H, I, layer.gated)
+
+
+def _planner(layer: Layer, request: MoEConfig, directory: Path | None) -> Callable[[int, int], Plan]:
+    """Tuned configurations where there are any, else the heuristic."""
+    experts, device = layer.sizes[0], layer.w13.w.device
+    hopper = device.type == "cuda" and torch.version.cuda is not None
+    pdl = int(hopper and torch.cuda.get_device_capability(device) >= (9, 0))
     if request.batch_invariant:
         # One way for any number of tokens: sums are taken in the same order, and rounded at the same places.
-        return lambda tokens, topk: choose(scheme, _USUAL_ROWS * experts, 1, experts, pdl)
-    one = request.resolved_activation_format is ActivationFormat.STANDARD
-    return lambda tokens, topk: choose(scheme, tokens, topk, experts, pdl, one)
+        return lambda tokens, topk: choose(layer.scheme, _USUAL_ROWS * experts, 1, experts, pdl)
+    if request.resolved_activation_format is not ActivationFormat.STANDARD:
+        return lambda tokens, topk: choose(layer.scheme, tokens, topk, experts, pdl, one_token=False)
+    tuned: dict[int, dict[int, Plan]] = {}
+
+    def plan(tokens: int, topk: int) -> Plan:
+        if topk not in tuned:
+            tuned[topk] = load(directory, shape_of(layer, topk), triton.__version__)
+        if not tuned[topk]:
+            return choose(layer.scheme, tokens, topk, experts, pdl)
+        found = nearest(tuned[topk], tokens)
+        return found if tokens * topk <= LOOKUP_SLOTS else found._replace(lookup=False)
+
+    return plan
 
 
 def _scale(scale: Tensor | None) -> Tensor | None:

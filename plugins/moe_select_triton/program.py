@@ -125,10 +125,14 @@ class _Builder:
         experts, rows, k = operand.w.shape
         gated = constants["GATED"]
         n = rows // 2 if gated else rows
-        tma = config.tma and _describable(operand.w)
+        tiles = cdiv(n, config.bn * config.strip)
+        tma = (config.tma or config.overlap) and _describable(operand.w)
+        shape = (experts * n, 2 * k) if gated and layer.interleaved else (experts * rows, k)
+        if config.overlap and tma and constants["MODE"] == 0 and self.quantized:
+            self.overlapped(config, operand, a, out, constants, routing, shape, n, blocks * tiles)
+            return
         w: Any = operand.w
         if tma:
-            shape = (experts * n, 2 * k) if gated and layer.interleaved else (experts * rows, k)
             w = TensorDescriptor(operand.w, list(shape), [shape[1], 1], [config.bn, config.bk])
         integer = self.quantized
         a_scale = 0 if not integer else 2 if layer.mode == 0 else 1
@@ -141,8 +145,31 @@ class _Builder:
             "GROUP": config.group, "SWAP": config.swap, "TMA": tma, "STRIP": config.strip,
         }  # fmt: skip
         arguments = [a[0], a[1], w, _or(operand.scale, operand.w), _or(operand.bias, operand.w), out, _IDS, self.map, *routing]
-        tiles = cdiv(n, config.bn * config.strip)
         self.add(gemm.grouped_gemm, (blocks * tiles,), arguments, constants, num_warps=config.warps, num_stages=config.stages)
+
+    def overlapped(
+        self, config: Gemm, operand: Weights, a: tuple[Any, Any], out: Any, constants: dict[str, Any], routing: list[Any],
+        shape: tuple[int, int], n: int, programs: int,
+    ) -> None:  # fmt: skip
+        """One GEMM whose products overlap."""
+        from triton.experimental.gluon.language import NVMMASharedLayout
+        from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as HopperDescriptor
+
+        from moe_select_triton.kernels.hopper import hopper_gemm
+
+        layout = NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)
+        w = HopperDescriptor(operand.w, list(shape), [shape[1], 1], [config.bn, config.bk], layout)
+        gated = constants["GATED"]
+        made = {
+            "K": operand.w.shape[2], "N": n, "GATED": gated, "INTERLEAVED": gated and self.layer.interleaved,
+            "ACT": constants["ACT"], "C0": constants.get("C0"), "C1": constants.get("C1"), "C2": constants.get("C2"),
+            "A_SCALE": 2 if self.layer.mode == 0 else 1, "W_SCALE": operand.scales, "BIAS": operand.bias is not None,
+            "GATHER": constants["GATHER"], "TOPK": self.topk, "BM": config.bm, "BM2": config.bm2, "BN": config.bn,
+            "BK": config.bk, "GROUP": config.group, "S": config.stages, "WARPS": config.warps,
+        }  # fmt: skip
+        slot_of, table, _, bound = routing
+        arguments = [a[0], a[1], w, _or(operand.scale, operand.w), _or(operand.bias, operand.w), out, slot_of, table, bound]
+        self.add(hopper_gemm, (programs,), arguments, made, num_warps=config.warps)
 
     def act(self) -> dict[str, Any]:
         """What gemm1 does besides multiplying."""
