@@ -90,7 +90,9 @@ def contenders(scheme: str, request: MoEConfig, weights: MoEWeights) -> dict[str
         try:
             from peers.humming_layer import HummingLayer
 
-            found[f"humming_{name}"] = HummingLayer(weights, scheme == "w8a8", {"grouped": "grouped_contiguous"}.get(name, name))
+            found[f"humming_{name}"] = HummingLayer(
+                weights, scheme == "w8a8", {"grouped": "grouped_contiguous"}.get(name, name)
+            )
         except Exception:  # a peer that cannot run is left out, and says why
             traceback.print_exc()
     return found
@@ -134,7 +136,9 @@ def floor_of(scheme: str, request: MoEConfig, inputs: list[tuple[Tensor, ...]], 
     return max(moved / bandwidth, operations / PEAK[scheme]) * 1e6
 
 
-def measure(scheme: str, shape: str, request: MoEConfig, weights: MoEWeights, calls: dict[str, Call], T: int, bandwidth: float) -> Iterator[dict[str, Any]]:
+def measure(
+    scheme: str, shape: str, request: MoEConfig, weights: MoEWeights, calls: dict[str, Call], T: int, bandwidth: float
+) -> Iterator[dict[str, Any]]:
     """Rows of one point."""
     inputs = [tuple(random_tokens(request, T, seed, "cuda")) for seed in range(CALLS[T])]
     out = torch.empty_like(inputs[0][0])
@@ -209,7 +213,9 @@ def main() -> None:
                     continue
                 found = list(measure(scheme, shape, request, weights, calls, T, bandwidth))
                 rows += found
-                text = "  ".join(f"{row['impl']} {row['us']:.1f} ({row['error']:.3f}, host {row['host_us']})" for row in found)
+                text = "  ".join(
+                    f"{row['impl']} {row['us']:.1f} ({row['error']:.3f}, host {row['host_us']})" for row in found
+                )
                 print(f"{scheme} {shape} {T}: floor {found[0]['floor_us']:.1f}  {text}", flush=True)
                 arguments.out.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
             del weights, calls

@@ -1,0 +1,1 @@
+"""What kernels are measured beside."""

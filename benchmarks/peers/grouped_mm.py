@@ -49,7 +49,9 @@ class GroupedMMLayer:
         R = T * topk
         flat = ids.flatten()
         order = flat.argsort(stable=True).to(torch.int32)
-        ends = torch.searchsorted(flat[order], torch.arange(self.experts, device=x.device, dtype=torch.int32), right=True).to(torch.int32)
+        ends = torch.searchsorted(
+            flat[order], torch.arange(self.experts, device=x.device, dtype=torch.int32), right=True
+        ).to(torch.int32)
         row_of = torch.empty_like(order)
         row_of[order] = torch.arange(R, device=x.device, dtype=torch.int32)
         rows = torch.empty(R, self.H, dtype=x.dtype, device=x.device)

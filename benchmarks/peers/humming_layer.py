@@ -31,7 +31,10 @@ def count(ids, counts, R, CHUNK: tl.constexpr, BINS: tl.constexpr):
     """Experts of one chunk of slots."""
     slot = tl.program_id(0) * CHUNK + tl.arange(0, CHUNK)
     inside = slot < R
-    tl.store(counts + tl.program_id(0) * BINS + tl.arange(0, BINS), tl.histogram(tl.load(ids + slot, mask=inside, other=0), BINS, mask=inside))
+    tl.store(
+        counts + tl.program_id(0) * BINS + tl.arange(0, BINS),
+        tl.histogram(tl.load(ids + slot, mask=inside, other=0), BINS, mask=inside),
+    )
 
 
 @triton.jit(do_not_specialize=["R", "bound", "chunks"])
@@ -82,7 +85,10 @@ class Operand(NamedTuple):
 def pack(w: Tensor, scale: Tensor, a_dtype: str | None) -> Operand:
     """int8 ``[E, N, K]`` with scales ``[E, N, 1]`` in Humming's layout."""
     experts, rows, cols = w.shape
-    tensors = {"weight": (w.view(torch.uint8) ^ 128).view(torch.int32), "weight_scale": scale.view(experts, rows, 1).to(torch.bfloat16)}
+    tensors = {
+        "weight": (w.view(torch.uint8) ^ 128).view(torch.int32),
+        "weight_scale": scale.view(experts, rows, 1).to(torch.bfloat16),
+    }
     schema = HummingWeightSchema(b_dtype="uint8")
     inputs = HummingInputSchema() if a_dtype is None else HummingInputSchema(a_dtype=a_dtype)
     if a_dtype is None:
@@ -104,7 +110,9 @@ class HummingLayer:
         self.w2 = pack(weights.w2, weights.w2_scale, a_dtype)
         self.experts, self.H, self.I = weights.w2.shape
         self.compute = json.dumps({"use_batch_invariant": False, "use_f16_accum": False, "gemm_type": gemm_type})
-        self.locks = torch.zeros(torch.cuda.get_device_properties(0).multi_processor_count * 8, dtype=torch.int32, device="cuda")
+        self.locks = torch.zeros(
+            torch.cuda.get_device_properties(0).multi_processor_count * 8, dtype=torch.int32, device="cuda"
+        )
         self.plans: dict[int, dict[str, Any]] = {}
 
     def plan(self, T: int, topk: int) -> dict[str, Any]:
@@ -112,7 +120,10 @@ class HummingLayer:
         if T in self.plans:
             return self.plans[T]
         R, dev = T * topk, "cuda"
-        tunes = [get_heuristics_config(operand.config, shape_m=R, gemm_type=self.gemm_type) for operand in (self.w13, self.w2)]
+        tunes = [
+            get_heuristics_config(operand.config, shape_m=R, gemm_type=self.gemm_type)
+            for operand in (self.w13, self.w2)
+        ]
         plan: dict[str, Any] = {"tunes": [json.dumps(tune) for tune in tunes], "R": R}
         bins = triton.next_power_of_2(self.experts)
         chunks = triton.cdiv(R, 1024)
@@ -155,22 +166,57 @@ class HummingLayer:
                                                    SORTED=sorted_rows, HAS_MAP=False, PDL=0, num_warps=max(1, width // 256))  # fmt: skip
         return out
 
-    def _gemm(self, operand: Operand, tune: str, plan: dict[str, Any], a: Tensor, scale: Tensor | None, out: Tensor, **routing: Any) -> None:
+    def _gemm(
+        self,
+        operand: Operand,
+        tune: str,
+        plan: dict[str, Any],
+        a: Tensor,
+        scale: Tensor | None,
+        out: Tensor,
+        **routing: Any,
+    ) -> None:
         humming_forward(operand.config, inputs=a, weight=operand.tensors["weight"], weight_scale=operand.tensors["weight_scale"], input_scale=scale,
                         outputs=out, valid_shape_m=plan["R"], locks=self.locks, compute_config=self.compute, tuning_config=tune, **routing)  # fmt: skip
 
     def _indexed(self, plan: dict[str, Any], x: Tensor, ids: Tensor, T: int, topk: int) -> None:  # noqa: ARG002
-        q, _, scale = may_process_input(self.w13.config, inputs=x, outputs=plan["q"]) if self.quantized else (x, None, None)
+        q, _, scale = (
+            may_process_input(self.w13.config, inputs=x, outputs=plan["q"]) if self.quantized else (x, None, None)
+        )
         _, _, sorted_ids, expert_ids, padded = plan["align"][plan["of"][0]]
-        self._gemm(self.w13, plan["tunes"][0], plan, q, scale, plan["y"], sorted_ids=sorted_ids, expert_ids=expert_ids, num_tokens_padded=padded, top_k=topk)
+        self._gemm(
+            self.w13,
+            plan["tunes"][0],
+            plan,
+            q,
+            scale,
+            plan["y"],
+            sorted_ids=sorted_ids,
+            expert_ids=expert_ids,
+            num_tokens_padded=padded,
+            top_k=topk,
+        )
         q2, _, scale2 = may_process_input(self.w2.config, inputs=plan["y"], outputs=plan["q2"], **SILU)
         _, _, sorted_ids, expert_ids, padded = plan["align"][plan["of"][1]]
-        self._gemm(self.w2, plan["tunes"][1], plan, q2, scale2, plan["z"], sorted_ids=sorted_ids, expert_ids=expert_ids, num_tokens_padded=padded, top_k=1)
+        self._gemm(
+            self.w2,
+            plan["tunes"][1],
+            plan,
+            q2,
+            scale2,
+            plan["z"],
+            sorted_ids=sorted_ids,
+            expert_ids=expert_ids,
+            num_tokens_padded=padded,
+            top_k=1,
+        )
 
     def _grouped(self, plan: dict[str, Any], x: Tensor, ids: Tensor, T: int, topk: int) -> None:  # noqa: ARG002
         layout = plan["offsets"][: self.experts + 1]
         q, _, scale = may_process_input(self.w13.config, inputs=x, outputs=plan["q"], layout="scatter", scatter_idx=plan["row_of"].view(T, topk),
                                         num_valid_tokens=layout[-1:])  # fmt: skip
         self._gemm(self.w13, plan["tunes"][0], plan, q, scale, plan["y"], expert_layout=layout)
-        q2, _, scale2 = may_process_input(self.w2.config, inputs=plan["y"], outputs=plan["q2"], num_valid_tokens=layout[-1:], **SILU)
+        q2, _, scale2 = may_process_input(
+            self.w2.config, inputs=plan["y"], outputs=plan["q2"], num_valid_tokens=layout[-1:], **SILU
+        )
         self._gemm(self.w2, plan["tunes"][1], plan, q2, scale2, plan["z"], expert_layout=layout)

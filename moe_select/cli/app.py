@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, Place]] = {
     "config": Place("policy", "config_command", "Print the policy in force."),
     "plugins": Place("plugins", "plugins_command", "Show plugins: loaded, broken and blocked."),
     "env": Place("env", "env_command", "Show the environment that decisions are made for."),
+    "tune": Place("tune", "tune_command", "Measure launch configurations on this GPU and keep the best."),
     "demo": Place("demo", "demo_command", "Build, run and explain one int8 MoE layer."),
 }
 

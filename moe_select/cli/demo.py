@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from moe_select.cli.choose import print_selection
 from moe_select.cli.inputs import Inputs, read_policy
-from moe_select.cli.output import finish, make_console, show
-from moe_select.cli.parameters import Parsed
+from moe_select.cli.output import finish, show
+from moe_select.cli.parameters import TOKEN_COUNTS
+from moe_select.cli.progress import make_progress
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from rich.table import Table
 
     from moe_select.cli.demo_layer import Measurement
@@ -24,29 +23,12 @@ PRESETS: Final = ("h200", "mi300x", "zen4")
 _SIZE: Final = click.IntRange(min=1)
 
 
-def token_counts(text: str) -> tuple[int, ...]:
-    """``1,16,256`` as numbers.
-
-    Raises:
-        ValueError: something is not a positive integer.
-
-    """
-    words = [word.strip() for word in text.split(",")]
-    for word in words:
-        if not word.isdecimal() or int(word) < 1:
-            raise ValueError(f"{word!r} is not a number of tokens; expected numbers from 1 on, such as 1,16,256")
-    return tuple(map(int, words))
-
-
-_COUNTS: Final[Parsed[tuple[int, ...]]] = Parsed("n,...", token_counts)
-
-
 @click.command("demo")
 @click.option("--experts", type=_SIZE, default=128, show_default=True, help="E.")
 @click.option("--topk", type=_SIZE, default=8, show_default=True, help="Experts per token.")
 @click.option("--hidden", type=_SIZE, default=2048, show_default=True, help="H.")
 @click.option("--intermediate", type=_SIZE, default=768, show_default=True, help="I.")
-@click.option("--tokens", type=_COUNTS, default="1,16,256", show_default=True, help="Tokens of each call.")
+@click.option("--tokens", type=TOKEN_COUNTS, default="1,16,256", show_default=True, help="Tokens of each call.")
 @click.option("--backend", metavar="NAME", help="Explicit backend.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of weights and tokens.")
 def demo_command(
@@ -103,25 +85,12 @@ def _measure(selection: Selection, counts: tuple[int, ...], seed: int) -> None:
     from moe_select.cli.demo_layer import Demo
 
     demo = Demo(selection, counts, seed)
-    with _progress() as progress:
+    with make_progress() as progress:
         task = progress.add_task("", total=demo.steps)
         for doing in demo.run():
             progress.update(task, description=doing, advance=1)
         progress.update(task, description="done")
     show(_table(demo.measurements, demo.baseline))
-
-
-def _progress() -> Progress:
-    """A bar on stderr, so that what is on stdout can be kept."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    return Progress(*columns, console=make_console(sys.stderr))
 
 
 def _table(measurements: list[Measurement], baseline: str) -> Table:

@@ -103,3 +103,20 @@ QUANT_KEY: Parsed[QuantKey | None] = Parsed("key", parse_optional_key, ["none", 
 DTYPE: Parsed[str] = Parsed("dtype", parse_dtype, [name for name, info in DTYPES.items() if info.bits >= 16])
 PRESET: Parsed[str] = Parsed("name", str, preset_names)
 PAIR: Parsed[tuple[str, str]] = Parsed("name=value", name_and_value)
+
+
+def token_counts(text: str) -> tuple[int, ...]:
+    """``1,16,256`` as numbers.
+
+    Raises:
+        ValueError: something is not a positive integer.
+
+    """
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if not word.isdecimal() or int(word) < 1:
+            raise ValueError(f"{word!r} is not a number of tokens; expected numbers from 1 on, such as 1,16,256")
+    return tuple(map(int, words))
+
+
+TOKEN_COUNTS: Parsed[tuple[int, ...]] = Parsed("n,...", token_counts)

@@ -73,6 +73,8 @@ def _backend(item: Any, hook: str) -> Backend:
         raise DeclarationError(f"{hook} yielded {_kind(item)}; expected Backend")
     if item.options is not None and not (inspect.isclass(item.options) and issubclass(item.options, BaseModel)):
         raise DeclarationError(f"options of backend {item.name!r} are {_kind(item.options)}; expected a pydantic model")
+    if item.tune is not None and not callable(item.tune):
+        raise DeclarationError(f"tune of backend {item.name!r} is {_kind(item.tune)}; expected a function")
     seen: set[str] = set()
     for experts in item.experts:
         if not (inspect.isclass(experts) and issubclass(experts, Experts)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
@@ -11,6 +13,12 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     from moe_select.kernels.experts import Experts
     from moe_select.kernels.prepare_finalize import PrepareFinalize
+    from moe_select.vocabulary import MoEConfig
+
+Progress = Callable[[str, int, int], None]
+"""(what is being done, steps done, of how many)."""
+Tune = Callable[["MoEConfig", Sequence[int], Path, Progress], Path]
+"""(layer with its sizes, numbers of tokens, directory, progress) to the file that was written."""
 
 NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -29,6 +37,8 @@ class Backend:
     description: str = ""
     options: type[BaseModel] | None = None
     """Model that validates the ``options:`` a policy passes to this backend; None takes no options."""
+    tune: Tune | None = None
+    """What ``moe-select tune`` runs; it imports what it needs when it is called. None has nothing to tune."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "experts", tuple(self.experts))

@@ -18,6 +18,7 @@ from moe_select.policy.read_document import read_document
 from moe_select.policy.resolve import check_names, pin_packaged_names
 from moe_select.policy.variables import CONFIG, read_variables
 from moe_select.policy.yaml_nodes import read_yaml
+from moe_select.user_files import user_directory
 
 if TYPE_CHECKING:
     from moe_select.plugins import Registry
@@ -150,14 +151,9 @@ def _read_user_file(environ: Mapping[str, str], problems: Problems) -> Document 
 
 
 def user_file(environ: Mapping[str, str]) -> str | None:
-    """Where the user's own layer is looked for. As the XDG specification says, a relative directory does not count."""
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):
-        home = environ.get("HOME", "")
-        if not os.path.isabs(home):
-            return None
-        base = os.path.join(home, ".config")
-    return os.path.join(base, "moe_select", "backends.yaml")
+    """Where the user's own layer is looked for."""
+    base = user_directory(environ)
+    return None if base is None else os.fspath(base / "backends.yaml")
 
 
 def _read_named_file(environ: Mapping[str, str], problems: Problems) -> Document | None:

@@ -76,9 +76,11 @@ def layer_of(scheme: str, dtype: torch.dtype = torch.bfloat16, mode: int = 0, ga
     for rows, cols in ((512 if gated else 256, 512), (512, 256)):
         w = torch.empty(16, rows, cols, dtype=stored, device="meta")
         scale = None if scheme == "unquantized" else torch.empty(16, rows, device="meta")
-        operands.append(Weights(w, scale, torch.empty(16, rows, dtype=dtype, device="meta"), torch.empty(1, device="meta")))
+        operands.append(
+            Weights(w, scale, torch.empty(16, rows, dtype=dtype, device="meta"), torch.empty(1, device="meta"))
+        )
     act = ("silu" if gated else "relu2", None, None, None)
-    return Layer(*operands, dtype, scheme, mode, gated, False, act)
+    return Layer(operands[0], operands[1], dtype, scheme, mode, gated, False, act)
 
 
 def programs(target: GPUTarget) -> Iterator[tuple[str, Program]]:

@@ -6,7 +6,7 @@ Legend: as in :mod:`moe_select.kernels.experts`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from moe_select.kernels.experts import BufferSpec, ExpertInputs, ModularExperts, Workspace
 from moe_select.support import Code, ParallelSupport, Refusal, Support, cuda, pairs, rocm, xpu
@@ -56,9 +56,14 @@ class _TritonExperts(ModularExperts):
 
     def prepare_weights(self, weights: MoEWeights) -> Layer:
         """Keep references to contiguous weights: nothing is copied."""
+        from moe_select.user_files import tuned_directory
+        from moe_select_triton.options import TritonOptions
         from moe_select_triton.prepare import make_layer
 
-        self._layer = make_layer(weights, self.request, self.quant_config)
+        options = self.options
+        given = options.configs if isinstance(options, TritonOptions) else None
+        directory = tuned_directory("triton") if given is None else given
+        self._layer = make_layer(weights, self.request, self.quant_config, directory)
         return self._layer
 
     def workspace(self, num_tokens: int, topk: int) -> Mapping[str, BufferSpec]:

@@ -79,7 +79,6 @@ class Step:
         ]
         compiled[self.grid](*arguments, *kernel.constants.values())
 
-
     def compile(self, dtypes: dict[str, torch.dtype], scratch: Tensor) -> None:
         """Compile without launching. Nothing is read, so tensors may be of torch's ``meta`` device."""
         given = {name: torch.empty(1, dtype=dtype, device="meta") for name, dtype in dtypes.items()}

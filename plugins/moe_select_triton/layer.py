@@ -59,7 +59,7 @@ class Layer:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """E, H and I."""
-        E, H, I = self.w2.w.shape
+        E, H, I = self.w2.w.shape  # noqa: E741
         return E, H, I
 
     def nbytes(self, tokens: int, topk: int, batched: bool) -> int:
@@ -76,7 +76,9 @@ class Layer:
             if len(self.programs) >= MOST_PLANS:
                 self.programs.clear()
             assert self.planner is not None
-            found = self.programs[key] = make_program(self, self.planner(tokens, topk), tokens, topk, has_map, ids, batched)
+            found = self.programs[key] = make_program(
+                self, self.planner(tokens, topk), tokens, topk, has_map, ids, batched
+            )
         return found
 
 

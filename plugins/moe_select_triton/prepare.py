@@ -27,9 +27,7 @@ _USUAL_ROWS: Final = 32
 Act = tuple[str, float | None, float | None, float | None]
 
 
-def make_layer(
-    weights: MoEWeights, request: MoEConfig, config: QuantConfig, directory: Path | None = None
-) -> Layer:
+def make_layer(weights: MoEWeights, request: MoEConfig, config: QuantConfig, directory: Path | None = None) -> Layer:
     """References to the weights, scales flattened, and what the kernels are compiled for.
 
     Args:
@@ -80,7 +78,7 @@ def _planner(layer: Layer, request: MoEConfig, directory: Path | None) -> Callab
     pdl = int(hopper and torch.cuda.get_device_capability(device) >= (9, 0))
     if request.batch_invariant:
         # One way for any number of tokens: sums are taken in the same order, and rounded at the same places.
-        return lambda tokens, topk: choose(layer.scheme, _USUAL_ROWS * experts, 1, experts, pdl)
+        return lambda _tokens, _topk: choose(layer.scheme, _USUAL_ROWS * experts, 1, experts, pdl)
     if request.resolved_activation_format is not ActivationFormat.STANDARD:
         return lambda tokens, topk: choose(layer.scheme, tokens, topk, experts, pdl, one_token=False)
     tuned: dict[int, dict[int, Plan]] = {}
@@ -132,5 +130,7 @@ def activation_of(request: MoEConfig) -> Act:
 
 def _swiglu(request: MoEConfig, alpha: float, beta: float, limit: float | None) -> Act:
     given = (request.swiglu_alpha, request.swiglu_beta, request.swiglu_limit)
-    values = tuple(default if value is None else value for value, default in zip(given, (alpha, beta, limit), strict=True))
+    values = tuple(
+        default if value is None else value for value, default in zip(given, (alpha, beta, limit), strict=True)
+    )
     return "swiglu", values[0], values[1], values[2]

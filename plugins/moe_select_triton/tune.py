@@ -133,7 +133,9 @@ def _shell(operand: Weights) -> Weights:
     def bare(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else torch.empty_like(tensor, device="meta")
 
-    return Weights(torch.empty_like(operand.w, device="meta"), bare(operand.scale), bare(operand.bias), bare(operand.a_scale))
+    return Weights(
+        torch.empty_like(operand.w, device="meta"), bare(operand.scale), bare(operand.bias), bare(operand.a_scale)
+    )
 
 
 def _compile_some(work: tuple[Layer, int, list[Job]]) -> set[Job]:
@@ -212,4 +214,3 @@ def _fastest(
             best, time = plan, taken
     assert best is not None
     return best, time
-

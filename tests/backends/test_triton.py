@@ -1,4 +1,4 @@
-"""The triton backend passes the suite that a third party's would: on a GPU where there is one, by Triton's interpreter elsewhere."""
+"""The triton backend passes the suite that a third party's would: on a GPU where there is one, interpreted elsewhere."""
 
 from __future__ import annotations
 

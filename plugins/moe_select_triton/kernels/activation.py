@@ -49,7 +49,7 @@ def plain(x, NAME: tl.constexpr):
 
 @triton.jit
 def gated(gate, up, NAME: tl.constexpr, A: tl.constexpr, B: tl.constexpr, LIMIT: tl.constexpr):
-    """swiglu (with A = alpha, B = beta), swiglustep, situ (with A = beta, B = linear beta) or a plain activation times up."""
+    """Of swiglu (with A = alpha, B = beta), swiglustep, situ (with A = beta, B = linear beta) or a plain activation times up."""
     if NAME == "swiglu":
         if LIMIT is not None:
             gate = _at_most(gate, LIMIT)

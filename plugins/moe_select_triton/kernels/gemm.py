@@ -48,7 +48,9 @@ def _zeros(BM: tl.constexpr, BN: tl.constexpr, SWAP: tl.constexpr, ACC: tl.const
 
 
 @triton.jit
-def _load_w(w, row, col, k, K: tl.constexpr, N: tl.constexpr, n, stride, BN: tl.constexpr, BK: tl.constexpr, TMA: tl.constexpr):
+def _load_w(
+    w, row, col, k, K: tl.constexpr, N: tl.constexpr, n, stride, BK: tl.constexpr, TMA: tl.constexpr
+):
     # Rows past N belong to nobody: they are read from where the last one lies, or from the next expert, and not stored.
     if TMA:
         tile = w.load([row, col + k])
@@ -152,13 +154,13 @@ def _tile(
         u2 = g2
     for k in range(0, K, BK):
         a1 = _load_a(a, rows_a1, k, K, BK)
-        w_g = _load_w(w, row_g, 0, k, K, N, n, stride, BN, BK, TMA)
+        w_g = _load_w(w, row_g, 0, k, K, N, n, stride, BK, TMA)
         g1 = _dot(w_g, a1, g1, SWAP)
         if BM2 > 0:
             a2 = _load_a(a, rows_a2, k, K, BK)
             g2 = _dot(w_g, a2, g2, SWAP)
         if GATED:
-            w_u = _load_w(w, row_u, col_u, k, K, N, n, stride, BN, BK, TMA)
+            w_u = _load_w(w, row_u, col_u, k, K, N, n, stride, BK, TMA)
             u1 = _dot(w_u, a1, u1, SWAP)
             if BM2 > 0:
                 u2 = _dot(w_u, a2, u2, SWAP)
@@ -190,18 +192,18 @@ def _strip(
         a2 = _load_a(a, rows_a, 2 * BK, K, BK)
     if K > 3 * BK:
         a3 = _load_a(a, rows_a, 3 * BK, K, BK)
-    for j in range(0, STRIP):
+    for j in range(STRIP):
         tile_n = strip * STRIP + j
         n = tile_n * BN + tl.arange(0, BN)
         row = e * N + tile_n * BN if TMA else expert * K
         acc = _zeros(BM, BN, SWAP, ACC)
-        acc = _dot(_load_w(w, row, 0, 0, K, N, n, K, BN, BK, TMA), a0, acc, SWAP)
+        acc = _dot(_load_w(w, row, 0, 0, K, N, n, K, BK, TMA), a0, acc, SWAP)
         if K > BK:
-            acc = _dot(_load_w(w, row, 0, BK, K, N, n, K, BN, BK, TMA), a1, acc, SWAP)
+            acc = _dot(_load_w(w, row, 0, BK, K, N, n, K, BK, TMA), a1, acc, SWAP)
         if K > 2 * BK:
-            acc = _dot(_load_w(w, row, 0, 2 * BK, K, N, n, K, BN, BK, TMA), a2, acc, SWAP)
+            acc = _dot(_load_w(w, row, 0, 2 * BK, K, N, n, K, BK, TMA), a2, acc, SWAP)
         if K > 3 * BK:
-            acc = _dot(_load_w(w, row, 0, 3 * BK, K, N, n, K, BN, BK, TMA), a3, acc, SWAP)
+            acc = _dot(_load_w(w, row, 0, 3 * BK, K, N, n, K, BK, TMA), a3, acc, SWAP)
         _finish(acc, acc, rows_a, rows_out, there, n, n, n, a_scale, scale, bias + expert, out,
                 N, False, None, None, None, None, SWAP, A_SCALE, W_SCALE, BIAS)  # fmt: skip
 

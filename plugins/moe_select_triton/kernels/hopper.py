@@ -35,7 +35,9 @@ def _copy_rows(a, rows, k, buffer, K: gl.constexpr, BK: gl.constexpr, LAYOUT: gl
 
 
 @gluon.jit
-def _rows(slot_of, first, offset, count, GATHER: gl.constexpr, TOPK: gl.constexpr, SIZE: gl.constexpr, LAYOUT: gl.constexpr):
+def _rows(
+    slot_of, first, offset, count, GATHER: gl.constexpr, TOPK: gl.constexpr, SIZE: gl.constexpr, LAYOUT: gl.constexpr
+):
     # Rows past the count read the last one again.
     at = offset + gl.arange(0, SIZE, layout=gl.SliceLayout(1, LAYOUT))
     row = first + gl.minimum(at, count - 1)
@@ -83,7 +85,9 @@ def _finish(
             up = up + gl.load(bias + expert + n_u, mask=inside, other=0.0).to(gl.float32)[:, None]
         y = _gated(y, up, ACT, C0, C1, C2)
     # Each thread gets 8 columns of one row, so that a row is written in pieces of 16 bytes.
-    STORE: gl.constexpr = gl.BlockedLayout([8, 1], [16, 2], [BN // 128 if BN > 128 else 1, WARPS if BN <= 128 else WARPS * 128 // BN], [0, 1])
+    STORE: gl.constexpr = gl.BlockedLayout(
+        [8, 1], [16, 2], [BN // 128 if BN > 128 else 1, WARPS if BN <= 128 else WARPS * 128 // BN], [0, 1]
+    )
     y = gl.convert_layout(y.to(out.dtype.element_ty), STORE)
     n = tile_n * BN + gl.arange(0, BN, layout=gl.SliceLayout(1, STORE))
     at = offset + gl.arange(0, BM, layout=gl.SliceLayout(0, STORE))
@@ -132,7 +136,9 @@ def hopper_gemm(
     if PDL > 0:
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1)
     if PDL > 1:
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1)
+        gl.inline_asm_elementwise(
+            "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1
+        )
     block, tile_n = _order(gl.program_id(0), blocks_bound, tiles, GROUP)
     e = gl.load(blocks + block * 4)
     if e >= 0:
@@ -189,8 +195,8 @@ def hopper_gemm(
                 u1 = hopper.warpgroup_mma(w_u.index(buffer), a1.index(buffer).permute((1, 0)), u1, is_async=True)
                 if BM2 > 0:
                     u2 = hopper.warpgroup_mma(w_u.index(buffer), a2.index(buffer).permute((1, 0)), u2, is_async=True)
-            # Products are in flight still; those of the step before are done, here and, since the barrier, those of the step before
-            # that everywhere.
+            # These products are in flight still. Those of the step before are done here, and those before them, since the barrier,
+            # everywhere.
             PENDING: gl.constexpr = (2 if GATED else 1) * (2 if BM2 > 0 else 1)
             if GATED and BM2 > 0:
                 g1, u1, g2, u2 = _keep4(g1, u1, g2, u2, PENDING)
@@ -240,4 +246,9 @@ def _keep2(x, y, PENDING: gl.constexpr):
 @gluon.jit
 def _keep4(x, y, z, v, PENDING: gl.constexpr):
     x, y, z, v = hopper.warpgroup_mma_wait(PENDING, deps=[x, y, z, v])
-    return hopper.warpgroup_mma_init(x), hopper.warpgroup_mma_init(y), hopper.warpgroup_mma_init(z), hopper.warpgroup_mma_init(v)
+    return (
+        hopper.warpgroup_mma_init(x),
+        hopper.warpgroup_mma_init(y),
+        hopper.warpgroup_mma_init(z),
+        hopper.warpgroup_mma_init(v),
+    )

@@ -14,7 +14,15 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from moe_select_triton.kernels.activation import gated, plain
 from moe_select_triton.kernels.interpret import WIDEN, narrow
-from moe_select_triton.kernels.quantize import STATIC, TENSOR, TOKEN, abs_max, clamp_int8, inverse, local_expert, round_int8
+from moe_select_triton.kernels.quantize import (
+    STATIC,
+    TENSOR,
+    abs_max,
+    clamp_int8,
+    inverse,
+    local_expert,
+    round_int8,
+)
 
 ROWS = tl.constexpr(16)
 """Rows of the smallest matrix instruction; the token is the first, the others are zeros."""
@@ -186,7 +194,7 @@ def token_gemm2(
                 amax_S = tl.zeros([SLOTS], tl.float32) + abs_max(amax_S, 0)
     total = tl.zeros([BN], tl.float32)
     # One loop over slots and steps, so that loads run ahead of the slot at hand.
-    for step in range(0, TOPK * STEPS):
+    for step in range(TOPK * STEPS):
         slot = step // STEPS
         k = (step % STEPS) * BK
         this = slots == slot

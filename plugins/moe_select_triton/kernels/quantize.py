@@ -166,6 +166,8 @@ def largest_parts(
     bits = tl.zeros([K_PAD], tl.int32)
     for row in range(tl.program_id(0), rows, PARTS):
         here = _holds(row, rows, valid, ids, expert_map, slots, VALID, HAS_MAP)
-        values = tl.load(x + tl.cast(row, tl.int64) * K + col, mask=col < tl.where(here, K, 0), other=0.0).to(tl.float32)
+        values = tl.load(x + tl.cast(row, tl.int64) * K + col, mask=col < tl.where(here, K, 0), other=0.0).to(
+            tl.float32
+        )
         bits = tl.maximum(bits, values.to(tl.int32, bitcast=True) & 0x7FFFFFFF)
     tl.store(parts + tl.program_id(0), tl.max(bits, 0).to(tl.float32, bitcast=True))

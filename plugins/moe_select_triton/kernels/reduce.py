@@ -45,6 +45,8 @@ def sum_slots(
         else:
             row = slot
             here = local_expert(ids, expert_map, slot, slot >= 0, HAS_MAP) >= 0
-        values = tl.load(y + tl.cast(row, tl.int64) * H + col, mask=col < tl.where(here, H, 0), other=0.0).to(tl.float32)
+        values = tl.load(y + tl.cast(row, tl.int64) * H + col, mask=col < tl.where(here, H, 0), other=0.0).to(
+            tl.float32
+        )
         total += tl.where(here, tl.load(weights + slot), 0.0) * values
     tl.store(out + tl.cast(token, tl.int64) * H + col, narrow(total, out.dtype.element_ty), mask=col < H)
