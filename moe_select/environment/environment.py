@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_serializer, field_validator, model_serializer
 
 from moe_select.errors import InvalidEnvironmentError, InvalidValueError
 from moe_select.vocabulary.frozen import FrozenModel
@@ -96,6 +96,13 @@ class Environment(FrozenModel):
         pairs: Iterable[Any] = value.items() if isinstance(value, Mapping) else value
         # Two spellings of one name are one library, and the last word counts.
         return tuple(sorted({canonicalize_name(str(name)): str(version) for name, version in pairs}.items()))
+
+    @model_serializer(mode="wrap")
+    def _without_tensors_on(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if data.get("tensors_on") is None:
+            data.pop("tensors_on", None)
+        return data
 
     @property
     def fingerprint(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from moe_select.testing.bounds import error_bound
-    from moe_select.testing.builders import make_environment, make_request
+    from moe_select.testing.builders import gpu_or_interpreter, make_environment, make_request
     from moe_select.testing.conformance import ExpertsConformance
     from moe_select.testing.distributions import install
     from moe_select.testing.float64 import oracle
@@ -20,6 +20,7 @@ _HOMES: Final = {
     "ExpertsConformance": "conformance",
     "Tokens": "layers",
     "error_bound": "bounds",
+    "gpu_or_interpreter": "builders",
     "install": "distributions",
     "make_environment": "builders",
     "make_request": "builders",
@@ -39,6 +40,7 @@ __all__ = [
     "ExpertsConformance",
     "Tokens",
     "error_bound",
+    "gpu_or_interpreter",
     "install",
     "make_environment",
     "make_request",

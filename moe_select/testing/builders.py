@@ -39,3 +39,21 @@ def make_environment(name: str = "zen4", **libraries: str | None) -> Environment
     named = {library.replace("_", "-"): version for library, version in libraries.items()}
     merged: dict[str, str | None] = {**dict(found.libraries), **named}
     return found.replace(libraries={library: version for library, version in merged.items() if version is not None})
+
+
+def gpu_or_interpreter(name: str = "h200", **libraries: str) -> tuple[Environment, str]:
+    """Where tests of GPU kernels run: this machine's GPU and ``cuda``; without one, a preset whose tensors lie on the host, and
+    ``cpu``, for kernels that an interpreter runs there.
+
+    Args:
+        name: the preset that is pretended.
+        libraries: versions that it has installed.
+
+    """
+    import torch
+
+    from moe_select.environment import current
+
+    if torch.cuda.is_available():
+        return current(), "cuda"
+    return preset(name).with_libraries(**libraries).replace(tensors_on="cpu"), "cpu"

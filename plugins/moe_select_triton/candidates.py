@@ -48,7 +48,11 @@ def of(
 
 def halved(t: float, k: int, gated: bool, experts: int) -> list[Gemm]:
     """For 16-bit weights: steps of half the elements are as many bytes."""
-    found = [config._replace(bk=config.bk // 2) for config in gemms(t, k, gated, experts) if config.strip == 1]
+    found = [
+        config._replace(bk=config.bk // 2)
+        for config in gemms(t, k, gated, experts)
+        if config.strip == 1 and not config.overlap
+    ]
     return list(dict.fromkeys(found))
 
 

@@ -94,5 +94,10 @@ def choose(scheme: str, tokens: int, topk: int, experts: int, pdl: int, one_toke
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """A plan as plain data."""
-    return {"gemm1": plan.gemm1._asdict(), "gemm2": plan.gemm2._asdict(), "lookup": plan.lookup, "pdl": plan.pdl}
+    """A plan as plain data; defaults are left out."""
+    gemms = {name: _stated(getattr(plan, name)) for name in ("gemm1", "gemm2")}
+    return {**gemms, "lookup": plan.lookup, "pdl": plan.pdl}
+
+
+def _stated(config: Gemm | Few) -> dict[str, Any]:
+    return {name: value for name, value in config._asdict().items() if value != config._field_defaults.get(name)}

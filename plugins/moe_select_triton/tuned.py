@@ -91,6 +91,8 @@ def nearest(plans: Mapping[int, Plan], tokens: int) -> Plan:
 
 def _read(path: Path, shape: Shape, triton_version: str) -> dict[int, Plan]:
     data = json.loads(path.read_text())
+    if not isinstance(data, dict):
+        raise TypeError("not a mapping")
     wrong = list(_mismatches(data, shape, triton_version))
     if wrong:
         _warn(path, "; ".join(wrong))

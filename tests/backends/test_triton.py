@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-import moe_select
-from moe_select.environment import Environment
-from moe_select.testing import ExpertsConformance
+from moe_select.testing import ExpertsConformance, gpu_or_interpreter
 
 pytest.importorskip("triton")
 
-ON_GPU = torch.cuda.is_available()
-
-
-def environment() -> Environment:
-    """This machine, or an H200 whose tensors lie on the host."""
-    if ON_GPU:
-        return moe_select.probe()
-    return moe_select.preset("h200").with_libraries(torch="2.11", triton="3.6").replace(tensors_on="cpu")
+ENVIRONMENT, DEVICE = gpu_or_interpreter(torch="2.11", triton="3.6")
 
 
 class TritonConformance(ExpertsConformance):
-    environment = environment()
-    device = "cuda" if ON_GPU else "cpu"
+    environment = ENVIRONMENT
+    device = DEVICE
 
 
 class TestTriton(TritonConformance):

@@ -199,7 +199,7 @@ def test_colour_on_terminals_only_and_not_against_no_color(run_process, environ,
 
 def test_output_survives_a_narrow_encoding(run_process):
     environ = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = run_process("-m", "moe_select", "explain", "--preset", "h200", "--scheme", "int8", environ=environ)
+    done = run_process("-m", "moe_select", "explain", "--preset", "t4", "--scheme", "int8", environ=environ)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
 
 

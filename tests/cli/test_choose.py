@@ -22,7 +22,7 @@ CAN = (
     "--intermediate",
     "512",
 )
-CANNOT = ("--preset", "h200", *CAN[2:])
+CANNOT = ("--preset", "t4", *CAN[2:])
 
 
 def test_select_prints_the_winner_and_nothing_else(run):
@@ -82,7 +82,7 @@ def test_text_is_what_exceptions_carry(run):
         activation_key="int8_dynamic_token_sym",
     )
     with pytest.raises(moe_select.SelectionError) as caught:
-        moe_select.select(request, environment=moe_select.preset("h200"))
+        moe_select.select(request, environment=moe_select.preset("t4"))
     assert run("explain", *CANNOT, "--text").stdout == f"{caught.value}\n"
 
 

@@ -42,10 +42,9 @@ def test_all_devices(run_json):
 
 
 def test_table(run):
-    text = run("matrix", "--devices", "zen4,h200").stdout
+    text = run("matrix", "--devices", "zen4,graviton4,power10").stdout
     assert "int8_static_channel_sym" in text
     assert "cpu (reference)" in text
-    assert "- (reference)" in text
     assert max(map(len, text.splitlines())) <= 120
 
 

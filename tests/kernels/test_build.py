@@ -103,7 +103,7 @@ def test_a_shape_that_was_unproven_is_refused_at_build():
 
 def test_a_selection_without_a_winner():
     with pytest.raises(SelectionError):
-        explain(REQUEST, environment=preset("h200")).build(weights_of())
+        explain(REQUEST, environment=preset("t4")).build(weights_of())
 
 
 def test_weights_on_the_wrong_device():

@@ -47,8 +47,8 @@ def test_the_default_policy_is_the_file_at_the_top():
     ("written", "expected"),
     [
         (["reference"], ["reference"]),
-        (["reference", "..."], ["reference", "cpu"]),
-        (["...", "reference"], ["cpu", "reference"]),
+        (["reference", "..."], ["reference", "triton", "cpu"]),
+        (["...", "reference"], ["triton", "cpu", "reference"]),
         ([], []),
     ],
 )
@@ -108,7 +108,7 @@ def test_declared_backends_that_are_absent_are_no_errors():
             "schemes": {"int8": {"backends": ["acme", "..."]}},
         }
     )
-    assert backends(policy) == ["acme", "cpu"]
+    assert backends(policy) == ["acme", "triton", "cpu"]
 
 
 def test_written_policies_read_back():

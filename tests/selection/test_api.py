@@ -109,6 +109,8 @@ def test_logged_once_a_decision(caplog):
     assert {record.getMessage().split()[0] for record in refused} == {
         "cpu/CPUExpertsInt8WeightOnly",
         "cpu/CPUUnquantizedExperts",
+        "triton/BatchedTritonExperts",
+        "triton/TritonExperts",
     }
 
 
@@ -140,12 +142,12 @@ def test_reports_travel_between_processes():
     assert pickle.loads(pickle.dumps(selection)) == selection
     assert copy.deepcopy(selection) == selection
     with pytest.raises(SelectionError) as caught:
-        select(make_request(), environment=preset("h200"))
+        select(make_request(), environment=preset("t4"))
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_candidates_print_nearest_miss_first():
     rules = [{"name": "try", "prefer": ["reference"]}, {"name": "never", "deny": ["reference"]}]
-    selection = explain(make_request(), environment=preset("h200"), policy={"version": 1, "rules": rules})
+    selection = explain(make_request(), environment=preset("t4"), policy={"version": 1, "rules": rules})
     assert [candidate.backend for candidate in selection.refused[:2]] == ["reference", "reference"]
     assert selection.refused[-1].backend == "cpu"

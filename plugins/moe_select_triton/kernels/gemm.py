@@ -48,9 +48,7 @@ def _zeros(BM: tl.constexpr, BN: tl.constexpr, SWAP: tl.constexpr, ACC: tl.const
 
 
 @triton.jit
-def _load_w(
-    w, row, col, k, K: tl.constexpr, N: tl.constexpr, n, stride, BK: tl.constexpr, TMA: tl.constexpr
-):
+def _load_w(w, row, col, k, K: tl.constexpr, N: tl.constexpr, n, stride, BK: tl.constexpr, TMA: tl.constexpr):
     # Rows past N belong to nobody: they are read from where the last one lies, or from the next expert, and not stored.
     if TMA:
         tile = w.load([row, col + k])
