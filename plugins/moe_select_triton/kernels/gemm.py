@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from moe_select_triton.kernels.activation import gated, plain
+from moe_select_triton.kernels.dependent import begin
 from moe_select_triton.kernels.interpret import WIDEN, narrow
 from moe_select_triton.kernels.quantize import local_expert
 
@@ -266,10 +266,7 @@ def grouped_gemm(
         blocks_bound: SORTED: length of the table; BATCHED: E * ceil(M / BM).
 
     """
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     tiles: tl.constexpr = (N + BN * STRIP - 1) // (BN * STRIP)
     pid = tl.program_id(0)
     if MODE == SORTED:

@@ -17,10 +17,15 @@ from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
-from moe_select_triton.kernels import activation
+from moe_select_triton.kernels import activation, dependent
 
 # The same functions, compiled in this dialect.
 _gated = gluon.jit(activation.gated.fn)
+_begin = gluon.jit(dependent.begin.fn)
+# Names of Triton 3.7 and 3.9, and those that went before.
+_barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+_copy_pointers = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+_copy_tile = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
 
 
 @gluon.jit
@@ -28,10 +33,10 @@ def _copy_rows(a, rows, k, buffer, K: gl.constexpr, BK: gl.constexpr, LAYOUT: gl
     cols = k + gl.arange(0, BK, layout=gl.SliceLayout(0, LAYOUT))
     pointers = a + rows[:, None] * K + cols[None, :]
     if K % BK == 0:
-        async_copy.async_copy_global_to_shared(buffer, pointers)
+        _copy_pointers(buffer, pointers)
     else:
         inside = gl.expand_dims(cols < K, 0) & (gl.expand_dims(rows, 1) >= 0)
-        async_copy.async_copy_global_to_shared(buffer, pointers, mask=inside)
+        _copy_pointers(buffer, pointers, mask=inside)
 
 
 @gluon.jit
@@ -133,12 +138,7 @@ def hopper_gemm(
     SHARED: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)
     ACC1: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, BM, 32])
     tiles: gl.constexpr = (N + BN - 1) // BN
-    if PDL > 0:
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1)
-    if PDL > 1:
-        gl.inline_asm_elementwise(
-            "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1
-        )
+    _begin(PDL)
     block, tile_n = _order(gl.program_id(0), blocks_bound, tiles, GROUP)
     e = gl.load(blocks + block * 4)
     if e >= 0:
@@ -169,14 +169,14 @@ def hopper_gemm(
         for s in gl.static_range(S):
             mbarrier.init(ready.index(s), count=1)
         hopper.fence_async_shared()
-        gl.thread_barrier()
+        _barrier()
         BYTES: gl.constexpr = BN * BK * (2 if GATED else 1)
         for s in gl.static_range(AHEAD):
             if s < STEPS:
                 mbarrier.expect(ready.index(s), BYTES)
-                tma.async_copy_global_to_shared(w, [row_g, s * BK], ready.index(s), w_g.index(s))
+                _copy_tile(w, [row_g, s * BK], ready.index(s), w_g.index(s))
                 if GATED:
-                    tma.async_copy_global_to_shared(w, [row_u, col_u + s * BK], ready.index(s), w_u.index(s))
+                    _copy_tile(w, [row_u, col_u + s * BK], ready.index(s), w_u.index(s))
                 _copy_rows(a, rows1, s * BK, a1.index(s), K, BK, LOAD)
                 if BM2 > 0:
                     _copy_rows(a, rows2, s * BK, a2.index(s), K, BK, LOAD)
@@ -186,7 +186,7 @@ def hopper_gemm(
             async_copy.wait_group(AHEAD - 1)
             mbarrier.wait(ready.index(buffer), (step // S) & 1)
             hopper.fence_async_shared()
-            gl.thread_barrier()
+            _barrier()
             # Operands are [BN, BK] and [BK, BM]; all products of a step count as it is issued.
             g1 = hopper.warpgroup_mma(w_g.index(buffer), a1.index(buffer).permute((1, 0)), g1, is_async=True)
             if BM2 > 0:
@@ -210,9 +210,9 @@ def hopper_gemm(
             if after < STEPS:
                 free = after % S
                 mbarrier.expect(ready.index(free), BYTES)
-                tma.async_copy_global_to_shared(w, [row_g, after * BK], ready.index(free), w_g.index(free))
+                _copy_tile(w, [row_g, after * BK], ready.index(free), w_g.index(free))
                 if GATED:
-                    tma.async_copy_global_to_shared(w, [row_u, col_u + after * BK], ready.index(free), w_u.index(free))
+                    _copy_tile(w, [row_u, col_u + after * BK], ready.index(free), w_u.index(free))
                 _copy_rows(a, rows1, after * BK, a1.index(free), K, BK, LOAD)
                 if BM2 > 0:
                     _copy_rows(a, rows2, after * BK, a2.index(free), K, BK, LOAD)

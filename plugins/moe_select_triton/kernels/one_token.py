@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from moe_select_triton.kernels.activation import gated, plain
+from moe_select_triton.kernels.dependent import begin
 from moe_select_triton.kernels.interpret import WIDEN, narrow
 from moe_select_triton.kernels.quantize import (
     STATIC,
@@ -101,10 +101,7 @@ def token_gemm1(
     F: tl.constexpr = 2 * I if GATED else I
     tile = tl.program_id(0)
     slot = tl.program_id(1)
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     e = local_expert(ids, expert_map, slot, slot >= 0, HAS_MAP).to(tl.int64)
     n = tile * BN + tl.arange(0, BN)
     inside = n < I
@@ -175,10 +172,7 @@ def token_gemm2(
     STEPS: tl.constexpr = (I + BK - 1) // BK
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     inside = n < H
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     slots = tl.arange(0, SLOTS)
     experts = local_expert(ids, expert_map, slots, slots < TOPK, HAS_MAP)
     weight_S = tl.load(weights + slots, mask=experts >= 0, other=0.0)

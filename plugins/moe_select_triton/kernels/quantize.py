@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from moe_select_triton.kernels.dependent import begin
 
 TOKEN = tl.constexpr(0)
 """One scale a row, from its own range."""
@@ -109,10 +110,7 @@ def quantize_rows(
         chunks: programs that count.
 
     """
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     pid = tl.program_id(0)
     if pid < chunks:
         _histogram(ids, expert_map, counts, slots, pid, HAS_MAP, CHUNK, BINS)
@@ -158,10 +156,7 @@ def largest_parts(
         slots: T * topk; M where VALID is PER_EXPERT.
 
     """
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     col = tl.arange(0, K_PAD)
     bits = tl.zeros([K_PAD], tl.int32)
     for row in range(tl.program_id(0), rows, PARTS):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from moe_select_triton.kernels.dependent import begin
 from moe_select_triton.kernels.interpret import narrow
 from moe_select_triton.kernels.quantize import local_expert
 
@@ -30,10 +30,7 @@ def sum_slots(
         out: result.
 
     """
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     token = tl.program_id(0)
     col = tl.program_id(1) * BH + tl.arange(0, BH)
     total = tl.zeros([BH], tl.float32)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from moe_select_triton.kernels.dependent import begin
 from moe_select_triton.kernels.quantize import local_expert
 
 
@@ -62,10 +62,7 @@ def sort_slots(
         bound2: the same for gemm2; 0 where it uses those of gemm1.
 
     """
-    if PDL > 0:
-        gdc_wait()
-    if PDL > 1:
-        gdc_launch_dependents()
+    begin(PDL)
     program = tl.program_id(0)
     chunk_C = tl.arange(0, CHUNKS)[:, None]
     bin_E = tl.arange(0, BINS)
