@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check bench bench-gpu format clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(READY): pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "moe_select needs Python 3.11 or newer, this is " + sys.version)'
@@ -33,6 +33,9 @@ check: $(READY)  ## lint, format, types, tests
 
 bench: $(READY)  ## measure the CPU kernels on this machine
 	$(BIN)/python benchmarks/cpu.py
+
+bench-gpu:  ## measure the GPU kernels beside their peers, with the python on the PATH (torch with CUDA, moe-select installed)
+	$(PYTHON) benchmarks/gpu.py
 
 format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .

@@ -164,7 +164,8 @@ def measure(
             taken.append(time_call(lambda: [graph.replay() for _ in range(count)], 1) / count / len(inputs))  # noqa: B023
     for name, (_, taken) in times.items():
         yield {
-            "shape": shape, "tokens": T, "scheme": scheme, "impl": name, "us": round(median(taken), 2), "us_min": round(min(taken), 2),
+            "shape": shape, "tokens": T, "scheme": scheme, "impl": name, "us": round(median(taken), 2),
+            "us_min": round(min(taken), 2),
             "floor_us": round(floor, 2), "error": float(f"{errors[name]:.3g}"),
             "host_us": None if host[name] is None else round(host[name], 1),
         }  # fmt: skip

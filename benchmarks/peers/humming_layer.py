@@ -38,8 +38,25 @@ def count(ids, counts, R, CHUNK: tl.constexpr, BINS: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["R", "bound", "chunks"])
-def align(ids, counts, base, sorted_ids, expert_ids, padded, row_of, offsets, R, bound, chunks, BLOCK: tl.constexpr,
-          BLOCK_PAD: tl.constexpr, CHUNK: tl.constexpr, CHUNKS: tl.constexpr, BINS: tl.constexpr, STEP: tl.constexpr):  # fmt: skip
+def align(
+    ids,
+    counts,
+    base,
+    sorted_ids,
+    expert_ids,
+    padded,
+    row_of,
+    offsets,
+    R,
+    bound,
+    chunks,
+    BLOCK: tl.constexpr,
+    BLOCK_PAD: tl.constexpr,
+    CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    BINS: tl.constexpr,
+    STEP: tl.constexpr,
+):
     """Slots by expert, each expert's rows padded to blocks; and their places without padding."""
     program, bins = tl.program_id(0), tl.arange(0, BINS)
     chunk = tl.arange(0, CHUNKS)[:, None]
@@ -94,9 +111,16 @@ def pack(w: Tensor, scale: Tensor, a_dtype: str | None) -> Operand:
     if a_dtype is None:
         schema, tensors = schema.convert_symmetric_integer_weight(tensors)
     config, done = prepare_and_transform_humming_tensors(
-        tensors, shape_n=rows, shape_k=cols, weight_schema=schema, input_schema=inputs, num_experts=experts,
-        pad_n_to_multiple=256, pad_k_to_multiple=128, torch_dtype=torch.bfloat16,
-    )  # fmt: skip
+        tensors,
+        shape_n=rows,
+        shape_k=cols,
+        weight_schema=schema,
+        input_schema=inputs,
+        num_experts=experts,
+        pad_n_to_multiple=256,
+        pad_k_to_multiple=128,
+        torch_dtype=torch.bfloat16,
+    )
     return Operand(config, done)
 
 
@@ -150,9 +174,26 @@ class HummingLayer:
         R, chunks, bins = plan["R"], plan["counts"].shape[0], plan["counts"].shape[1]
         count[(chunks,)](ids, plan["counts"], R, CHUNK=1024, BINS=bins)
         for block, bound, sorted_ids, expert_ids, padded in plan["align"]:
-            align[(chunks,)](ids, plan["counts"], plan["base"], sorted_ids, expert_ids, padded, plan["row_of"], plan["offsets"], R, bound,
-                             chunks, BLOCK=block, BLOCK_PAD=triton.next_power_of_2(block), CHUNK=1024, CHUNKS=triton.next_power_of_2(chunks),
-                             BINS=bins, STEP=max(1, 4096 // bins), num_warps=8)  # fmt: skip
+            align[(chunks,)](
+                ids,
+                plan["counts"],
+                plan["base"],
+                sorted_ids,
+                expert_ids,
+                padded,
+                plan["row_of"],
+                plan["offsets"],
+                R,
+                bound,
+                chunks,
+                BLOCK=block,
+                BLOCK_PAD=triton.next_power_of_2(block),
+                CHUNK=1024,
+                CHUNKS=triton.next_power_of_2(chunks),
+                BINS=bins,
+                STEP=max(1, 4096 // bins),
+                num_warps=8,
+            )
 
     def __call__(self, x: Tensor, weights: Tensor, ids: Tensor, out: Tensor) -> Tensor:
         """The layer; ids are int32."""
@@ -162,8 +203,21 @@ class HummingLayer:
         (self._indexed if self.gemm_type == "indexed" else self._grouped)(plan, x, ids, T, topk)
         sorted_rows = self.gemm_type != "indexed"
         width = 1024 if plan["R"] > 512 else 256
-        sum_slots[(T, triton.cdiv(self.H, width))](plan["z"], weights, plan["row_of"], ids, ids, out, TOPK=topk, H=self.H, BH=width,
-                                                   SORTED=sorted_rows, HAS_MAP=False, PDL=0, num_warps=max(1, width // 256))  # fmt: skip
+        sum_slots[(T, triton.cdiv(self.H, width))](
+            plan["z"],
+            weights,
+            plan["row_of"],
+            ids,
+            ids,
+            out,
+            TOPK=topk,
+            H=self.H,
+            BH=width,
+            SORTED=sorted_rows,
+            HAS_MAP=False,
+            PDL=0,
+            num_warps=max(1, width // 256),
+        )
         return out
 
     def _gemm(
@@ -176,8 +230,19 @@ class HummingLayer:
         out: Tensor,
         **routing: Any,
     ) -> None:
-        humming_forward(operand.config, inputs=a, weight=operand.tensors["weight"], weight_scale=operand.tensors["weight_scale"], input_scale=scale,
-                        outputs=out, valid_shape_m=plan["R"], locks=self.locks, compute_config=self.compute, tuning_config=tune, **routing)  # fmt: skip
+        humming_forward(
+            operand.config,
+            inputs=a,
+            weight=operand.tensors["weight"],
+            weight_scale=operand.tensors["weight_scale"],
+            input_scale=scale,
+            outputs=out,
+            valid_shape_m=plan["R"],
+            locks=self.locks,
+            compute_config=self.compute,
+            tuning_config=tune,
+            **routing,
+        )
 
     def _indexed(self, plan: dict[str, Any], x: Tensor, ids: Tensor, T: int, topk: int) -> None:  # noqa: ARG002
         q, _, scale = (
@@ -213,8 +278,14 @@ class HummingLayer:
 
     def _grouped(self, plan: dict[str, Any], x: Tensor, ids: Tensor, T: int, topk: int) -> None:  # noqa: ARG002
         layout = plan["offsets"][: self.experts + 1]
-        q, _, scale = may_process_input(self.w13.config, inputs=x, outputs=plan["q"], layout="scatter", scatter_idx=plan["row_of"].view(T, topk),
-                                        num_valid_tokens=layout[-1:])  # fmt: skip
+        q, _, scale = may_process_input(
+            self.w13.config,
+            inputs=x,
+            outputs=plan["q"],
+            layout="scatter",
+            scatter_idx=plan["row_of"].view(T, topk),
+            num_valid_tokens=layout[-1:],
+        )
         self._gemm(self.w13, plan["tunes"][0], plan, q, scale, plan["y"], expert_layout=layout)
         q2, _, scale2 = may_process_input(
             self.w2.config, inputs=plan["y"], outputs=plan["q2"], num_valid_tokens=layout[-1:], **SILU

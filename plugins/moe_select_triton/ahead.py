@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 
-from moe_select_triton.config import choose
+from moe_select_triton.config import Gemm, Plan, choose
 from moe_select_triton.launch import Buffer, Given, Kernel, Step
 from moe_select_triton.layer import Layer, Program, Weights
 from moe_select_triton.program import make_program
@@ -94,6 +94,11 @@ def programs(target: GPUTarget) -> Iterator[tuple[str, Program]]:
         "bfloat16": layer_of("unquantized"),
         "float32": layer_of("unquantized", torch.float32),
     }
+    if target.backend == "cuda" and target.arch // 10 == 9:
+        # Hopper's own way, which the heuristic does not choose by itself.
+        for gemm in (Gemm(64, 128, 128, 8, 4, 16, overlap=True), Gemm(128, 128, 128, 8, 4, overlap=True)):
+            for name in ("w8a8", "w8a8 static"):
+                yield f"{name}, overlapped", make_program(layers[name], Plan(gemm, gemm), 4096, 4, False, torch.int32)
     for name, layer in layers.items():
         for tokens in (1, 8, 64, 256, 4096):
             plan = choose(layer.scheme, tokens, 4, 16, pdl)

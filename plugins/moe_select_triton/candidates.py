@@ -56,7 +56,7 @@ def halved(t: float, k: int, gated: bool, experts: int) -> list[Gemm]:
     return list(dict.fromkeys(found))
 
 
-def widened(t: float, k: int, gated: bool, experts: int) -> list[Gemm]:
+def widened(t: float, _k: int, gated: bool, experts: int) -> list[Gemm]:
     """For int8 weights and 16-bit activations, where weights are converted in registers."""
     half = 2 if gated else 1
     group = 16 if experts <= 32 else 1

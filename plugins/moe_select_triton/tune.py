@@ -20,7 +20,7 @@ from torch import Tensor
 
 from moe_select.errors import BuildError
 from moe_select.kernels import MoEWeights, make_quant_config
-from moe_select.testing.layers import random_tokens
+from moe_select.testing.layers import random_tokens, relative_error
 from moe_select.vocabulary import MoEConfig
 from moe_select_triton import candidates
 from moe_select_triton.config import LOOKUP_SLOTS, Gemm, Plan, choose
@@ -35,6 +35,8 @@ Progress = Callable[[str, int, int], None]
 _MILLISECONDS: Final = 10.0
 """Device time that one configuration is measured for."""
 _SLOTS_OF_A_GRAPH: Final = 8192
+_AGREE: Final = 1e-2
+"""Largest relative difference from what the first configuration computes; more is a miscompiled or wrong kernel."""
 _TIE: Final = 0.995
 """A configuration must be faster than the best before it by this to replace it."""
 
@@ -159,14 +161,20 @@ class _Bench:
         for seed in range(calls):
             x, weights, ids = random_tokens(request, tokens, seed, "cuda")
             self.inputs.append({"x": x, "weights": weights, "ids": ids, "out": torch.empty_like(x)})
+        self.expected: Tensor | None = None
 
     def time(self, plan: Plan) -> float:
-        """Median microseconds of the layer in a CUDA graph of calls with different inputs; infinity where it does not run."""
+        """Median microseconds of the layer in a CUDA graph of calls with different inputs.
+
+        Infinity where it does not run, or does not compute what the first configuration did.
+        """
         program = make_program(self.layer, plan, self.tokens, self.topk, False, torch.int32)
         try:
             scratch = torch.empty(program.nbytes, dtype=torch.uint8, device="cuda")
+            self.inputs[0]["out"].fill_(torch.nan)
             program.run(self.inputs[0], scratch)
-            torch.cuda.synchronize()
+            if not self._agrees():
+                return float("inf")
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 for given in self.inputs:
@@ -174,6 +182,13 @@ class _Bench:
         except triton.runtime.errors.OutOfResources:
             return float("inf")
         return _replayed(graph) / len(self.inputs)
+
+    def _agrees(self) -> bool:
+        out = self.inputs[0]["out"].float()
+        if self.expected is None:
+            self.expected = out
+        difference = relative_error(out, self.expected)
+        return difference <= _AGREE  # and False where it is NaN
 
 
 def _replayed(graph: torch.cuda.CUDAGraph) -> float:

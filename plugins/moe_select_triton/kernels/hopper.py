@@ -231,8 +231,8 @@ def hopper_gemm(
             y_u2 = y_g2
             if GATED:
                 y_u2 = hopper.warpgroup_mma_wait(0, deps=[u2])
-            _finish(y_g2, y_u2, slot_of, first, BM, count, tile_n, expert, a_scale, scale, bias, out, N, GATED, INTERLEAVED, ACT, C0,
-                    C1, C2, A_SCALE, W_SCALE, BIAS, GATHER, TOPK, BM2, BN, WARPS, ACC2)  # fmt: skip
+            _finish(y_g2, y_u2, slot_of, first, BM, count, tile_n, expert, a_scale, scale, bias, out, N, GATED, INTERLEAVED, ACT,
+                    C0, C1, C2, A_SCALE, W_SCALE, BIAS, GATHER, TOPK, BM2, BN, WARPS, ACC2)  # fmt: skip
         for s in gl.static_range(S):
             mbarrier.invalidate(ready.index(s))
 
