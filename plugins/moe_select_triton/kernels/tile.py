@@ -106,7 +106,7 @@ def tile(
     C1: tl.constexpr, C2: tl.constexpr, A_SCALE: tl.constexpr, W_SCALE: tl.constexpr, BIAS: tl.constexpr, ACC: tl.constexpr,
     BM: tl.constexpr, BM2: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SWAP: tl.constexpr, TMA: tl.constexpr,
 ):  # fmt: skip
-    # One tile of one expert: BM rows, and BM2 more that share its weights, times BN columns (twice where gated).
+    """One tile of one expert: BM rows, and BM2 more that share its weights, times BN columns (twice where gated)."""
     F: tl.constexpr = 2 * N if GATED else N
     n = tile_n * BN + tl.arange(0, BN)
     expert = e.to(tl.int64) * F
@@ -165,7 +165,7 @@ def strip_of_tiles(
     K: tl.constexpr, N: tl.constexpr, A_SCALE: tl.constexpr, W_SCALE: tl.constexpr, BIAS: tl.constexpr, ACC: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SWAP: tl.constexpr, TMA: tl.constexpr, STRIP: tl.constexpr,
 ):  # fmt: skip
-    # STRIP tiles of one expert side by side, for a short reduction: the rows are loaded once and stay, the weights stream by.
+    """STRIP tiles of one expert side by side, for a short reduction: the rows are loaded once and stay, weights stream by."""
     tl.static_assert(K <= 4 * BK)
     expert = e.to(tl.int64) * N
     scale = w_scale + (expert if W_SCALE == 2 else e)
