@@ -142,8 +142,8 @@ def _decides(effect: Effect, deciding: Origin | None) -> bool:
 
 
 def options_phrase(candidate: Candidate) -> str:
-    """``gemm_type=grouped, split=2``; empty without options."""
-    return ", ".join(f"{name}={value}" for name, value in candidate.options.items())
+    """``gemm_type=grouped, split=2``; empty without options. What is None is not set."""
+    return ", ".join(f"{name}={value}" for name, value in candidate.options.items() if value is not None)
 
 
 def plural(count: int, noun: str) -> str:

@@ -92,7 +92,15 @@ class Program:
     """Of the tensors that a call brings."""
 
     def run(self, given: dict[str, Tensor], scratch: Tensor) -> None:
-        """Launch everything."""
+        """Launch everything, on the device that holds the scratch memory."""
+        device = scratch.device
+        if device.type == "cuda" and device.index != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                self._launch(given, scratch)
+        else:
+            self._launch(given, scratch)
+
+    def _launch(self, given: dict[str, Tensor], scratch: Tensor) -> None:
         fast = may_be_fast(given)
         for step in self.steps:
             step.run(given, scratch, fast)
